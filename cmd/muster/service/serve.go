@@ -3,6 +3,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"os"
@@ -10,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsapi"
+	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -89,7 +92,15 @@ func apis(a serve.Account, log *slog.Logger) (awsapi.Config, error) {
 	return awsapi.Config{
 		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(),
 		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC,
-		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) }, Cluster: a.Cluster, Pods: a.Pods, Insights: a.Insights, CheckVersion: a.CheckVersion, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Room: a.Room, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
+		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) },
+		Compute: func(wanted v1alpha1.ClusterSpec, addons []v1alpha1.Addon) string {
+			err := cmp.Or(clustercontroller.CheckCompute(wanted, a.Components.BinDir, a.Components.VPC), clustercontroller.CheckComputeAlone(wanted, addons))
+			if err != nil {
+				return err.Error()
+			}
+			return ""
+		},
+		Cluster: a.Cluster, Pods: a.Pods, Insights: a.Insights, CheckVersion: a.CheckVersion, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Room: a.Room, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
 		Queues: statedir.Queues(a.Components.State), Log: log, Run: a.Run,
 	}, nil
 }

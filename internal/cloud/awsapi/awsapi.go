@@ -53,6 +53,9 @@ type Config struct {
 	LocalMachines bool
 	// Unbuilt says what is to be done before a release of Kubernetes can run on this host; empty if nothing is.
 	Unbuilt func(release.Release) string
+	// Compute says why Karpenter cannot run in the control plane of a cluster with a spec and add-ons; empty if it can, or
+	// is not asked for.
+	Compute func(v1alpha1.ClusterSpec, []v1alpha1.Addon) string
 	// UserData reads what a machine was launched with; machine.ErrNotFound if nothing.
 	UserData func(id string) ([]byte, error)
 	// Cluster makes a client of a cluster that is served, by its namespace.
@@ -156,7 +159,7 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	if err := eks.Register(front, eks.Config{
-		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, Cluster: c.Cluster, Insights: c.Insights, CheckVersion: c.CheckVersion, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
+		Account: account, LocalMachines: c.LocalMachines, Unbuilt: c.Unbuilt, Compute: c.Compute, Cluster: c.Cluster, Insights: c.Insights, CheckVersion: c.CheckVersion, Key: key, KeyPair: keypair.HasKeyPair(c.Management),
 		Public:         routetable.Public(c.Management),
 		AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {

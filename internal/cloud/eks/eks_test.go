@@ -106,6 +106,15 @@ func newWorld(t *testing.T, change func(*Config), objects ...client.Object) *wor
 	config.Unbuilt = func(of release.Release) string {
 		return of.Unbuilt(func(path string) bool { minor, _, _ := strings.Cut(path, "/"); return w.built[minor] })
 	}
+	config.Compute = func(wanted v1alpha1.ClusterSpec, addons []v1alpha1.Addon) string {
+		switch {
+		case wanted.Compute.On() && w.built["karpenter"]:
+			return ""
+		case wanted.Compute.On():
+			return "spec.compute: Karpenter is not built here"
+		}
+		return ""
+	}
 	config.KeyPair = func(_ context.Context, name string) (bool, error) { return name == "mine", nil }
 	config.Public = func(_ context.Context, vpc, subnet string) (table, gateway string, err error) {
 		if vpc == "vpc-1" && subnet == "subnet-2" {
@@ -270,8 +279,15 @@ func TestClustersThatAreRefused(t *testing.T) {
 		"a log type":            {`"audit"`, `"everything"`, "everything"},
 		"a mode":                {`"API"`, `"EVERYBODY"`, "EVERYBODY"},
 		"a tag of AWS's":        {`"team"`, `"aws:team"`, "aws:"},
-		"auto mode":             {`"tags"`, `"computeConfig":{"enabled":true},"tags"`, "Muster has no computeConfig"},
-		"its storage":           {`"tags"`, `"storageConfig":{"blockStorage":{"enabled":true}},"tags"`, "Muster has no storageConfig"},
+		"auto mode alone":       {`"tags"`, `"computeConfig":{"enabled":true},"tags"`, "are all either fully enabled or fully disabled"},
+		"its storage alone":     {`"tags"`, `"storageConfig":{"blockStorage":{"enabled":true}},"tags"`, "are all either fully enabled or fully disabled"},
+		"auto mode, not built":  {`"tags"`, autoOn + `,"bootstrapSelfManagedAddons":false,"tags"`, "Karpenter is not built here"},
+		"its own add-ons":       {`"tags"`, autoOn + `,"tags"`, "When EKS Auto Mode is enabled, bootstrapSelfManagedAddons must be set to false."},
+		"pools without a role":  {`"tags"`, strings.Replace(autoOn, `,"nodeRoleArn":"`+nodes+`"`, "", 1) + `,"tags"`, "nodeRoleArn must be provided"},
+		"a role without pools":  {`"tags"`, strings.Replace(autoOn, `"general-purpose"`, "", 1) + `,"tags"`, "nodePool value(s) must be provided"},
+		"another pool":          {`"tags"`, strings.Replace(autoOn, `"general-purpose"`, `"gpu"`, 1) + `,"tags"`, "are not valid"},
+		"pools that are off":    {`"tags"`, `"computeConfig":{"enabled":false,"nodePools":["system"]},"tags"`, "must be left out"},
+		"an old mode":           {`"tags":{"team":"a"},"logging":{"clusterLogging":[{"types":["audit","api"],"enabled":true}]},"accessConfig":{"authenticationMode":"API"}`, autoOn + `,"bootstrapSelfManagedAddons":false`, "authenticationMode must be set to API"},
 		"what is not here":      {`"tags"`, `"outpostConfig":{"outpostArns":["a"],"controlPlaneInstanceType":"m5"},"tags"`, "does not support outpostConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,6 +41,9 @@ type Config struct {
 	Key func(ctx context.Context, account, arn string) error
 	// Unbuilt says what is to be done before a release of Kubernetes can run on this host; empty if nothing is.
 	Unbuilt func(release.Release) string
+	// Compute says why Karpenter cannot run in the control plane of a cluster with a spec and add-ons; empty if it can, or
+	// is not asked for.
+	Compute func(v1alpha1.ClusterSpec, []v1alpha1.Addon) string
 	// KeyPair says whether EC2 has a key pair of a name.
 	KeyPair func(ctx context.Context, name string) (bool, error)
 	// Public returns the route table and the internet gateway that a subnet of a VPC has a route to; empty for a private
@@ -53,7 +56,7 @@ type Config struct {
 
 // Register adds the actions to the front.
 func Register(f *awsfront.Front, c Config) error {
-	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Insights == nil || c.CheckVersion == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil || c.Public == nil || c.Unbuilt == nil {
+	if c.Management == nil || c.Pages == nil || c.Region == "" || c.Cluster == nil || c.Insights == nil || c.CheckVersion == nil || c.AccessPolicy == nil || c.Key == nil || c.KeyPair == nil || c.Public == nil || c.Unbuilt == nil || c.Compute == nil {
 		return errors.New("the actions of EKS need a client of the management plane, a sealer of pages, a region, ways to clusters, their insights and versions, keys, key pairs, routes, releases, and access policies")
 	}
 	store := &eksresource.Store{Account: c.Account}
@@ -63,7 +66,7 @@ func Register(f *awsfront.Front, c Config) error {
 	entries := accessentries.New(store, accessentries.Config{Cluster: c.Cluster, Policies: c.AccessPolicies, Policy: c.AccessPolicy})
 	profiles := fargateprofiles.New(store, fargateprofiles.Config{LocalMachines: c.LocalMachines, Public: c.Public})
 	for _, noun := range []interface{ Register(f *awsfront.Front) }{
-		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt, CheckVersion: c.CheckVersion, Cluster: c.Cluster}), groups, profiles, added, associations, entries, authorities.New(store),
+		clusters.New(store, clusters.Config{Key: c.Key, Unbuilt: c.Unbuilt, Compute: c.Compute, CheckVersion: c.CheckVersion, Cluster: c.Cluster}), groups, profiles, added, associations, entries, authorities.New(store),
 		insights.New(store, c.Insights),
 		updates.New(store, groups, added), ekstags.New(store, groups, added, associations, entries, profiles),
 	} {

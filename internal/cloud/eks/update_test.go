@@ -84,7 +84,10 @@ func TestUpdatesOfACluster(t *testing.T) {
 		"the same settings":   {`{"kubeApiServerConfig":{"eventTtl":"1h"},"kubeSchedulerConfig":{"nodeResourcesFit":{"scoringStrategy":{"type":"LeastAllocated"}}}}`, "No changes needed for the control plane component config provided"},
 		"no settings":         {`{"kubeApiServerConfig":{}}`, "No changes needed"},
 		"settings and others": {`{"kubeApiServerConfig":{"eventTtl":"30m"},"deletionProtection":true}`, "Only one type of update"},
-		"what is not here":    {`{"computeConfig":{"enabled":true}}`, "does not support computeConfig"},
+		"what is not here":    {`{"remoteNetworkConfig":{}}`, "does not support remoteNetworkConfig"},
+		"auto mode alone":     {`{"computeConfig":{"enabled":true}}`, "are all either fully enabled or fully disabled"},
+		"auto mode as it is":  {`{` + autoOff + `}`, "No changes needed for the EKS Auto Mode config provided"},
+		"auto mode, unbuilt":  {`{` + autoOn + `}`, "Karpenter is not built here"},
 		"no shifts already":   {`{"zonalShiftConfig":{"enabled":false}}`, "No changes needed: zonalShiftConfig.enabled is false already"},
 		"shifts and others":   {`{"zonalShiftConfig":{"enabled":true},"deletionProtection":true}`, "Only one type of update"},
 	} {

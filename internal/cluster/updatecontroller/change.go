@@ -32,6 +32,9 @@ func changeCluster(c *v1alpha1.Cluster, name string, change v1alpha1.UpdateChang
 	if change.ZonalShiftEnabled != nil {
 		c.Spec.ZonalShift = &v1alpha1.ClusterZonalShift{Enabled: *change.ZonalShiftEnabled}
 	}
+	if change.Compute != nil {
+		c.Spec.Compute = change.Compute
+	}
 	if change.Logging != nil {
 		c.Spec.EKS.LoggingTypes = change.Logging.Types
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/cloud/awsresource"
@@ -92,6 +93,9 @@ func (a *API) wantedAddon(ctx context.Context, of *v1alpha1.Cluster, in *createA
 	known, err := a.checkAddon(ctx, of, in.Named, wanted.Spec, in.PodIdentityAssociations)
 	if err != nil {
 		return nil, err
+	}
+	if known.Name == karpenter.Name && of.Spec.Compute.On() {
+		return nil, addonFault(eksfault.InvalidParameter, in.Named, "%s", karpenter.InControlPlane(of.Spec.Name))
 	}
 	if in.NamespaceConfig != nil && in.NamespaceConfig.Namespace != "" && in.NamespaceConfig.Namespace != known.Namespace {
 		return nil, addonFault(eksfault.InvalidParameter, in.Named, "Add-on %s is in namespace %s: leave namespaceConfig out", known.Name, known.Namespace)

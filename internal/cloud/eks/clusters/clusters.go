@@ -29,6 +29,9 @@ type Config struct {
 	Cluster func(namespace string) (client.Client, error)
 	// Unbuilt says what is to be done before a release can run; empty if nothing is.
 	Unbuilt func(release.Release) string
+	// Compute says why Karpenter cannot run in the control plane of a cluster with a spec and add-ons; empty if it can, or
+	// is not asked for.
+	Compute func(v1alpha1.ClusterSpec, []v1alpha1.Addon) string
 	// CheckVersion says what keeps a cluster from a release: a refusal, or insights with the status ERROR.
 	CheckVersion func(context.Context, *v1alpha1.Cluster, release.Release) (refusal string, against []insight.Insight, err error)
 }

@@ -5,7 +5,6 @@ package clusters
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -41,9 +40,9 @@ type createClusterInput struct {
 	BootstrapSelfManagedAddons                 *bool
 	DeletionProtection                         *bool
 	EncryptionConfig                           []encryption
-	ComputeConfig                              *onOff
+	ComputeConfig                              *computeConfig
 	ZonalShiftConfig                           *onOff
-	StorageConfig                              *struct{ BlockStorage *onOff }
+	StorageConfig                              *storageConfig
 
 	componentconfig.Request
 }
@@ -67,25 +66,15 @@ func (f *onOff) zonalShift() *v1alpha1.ClusterZonalShift {
 	return &v1alpha1.ClusterZonalShift{Enabled: f.on(false)}
 }
 
-// absent refuses the features that cannot be turned on.
-func (in *createClusterInput) absent() error {
-	features := map[string]*onOff{"computeConfig (EKS Auto Mode)": in.ComputeConfig}
-	if in.StorageConfig != nil {
-		features["storageConfig.blockStorage (EKS Auto Mode)"] = in.StorageConfig.BlockStorage
-	}
-	for _, name := range slices.Sorted(maps.Keys(features)) {
-		if feature := features[name]; feature != nil && eksresource.Deref(feature.Enabled, false) {
-			return eksfault.New(eksfault.InvalidParameter, in.Name, "", "Muster has no %s: leave it out, or set enabled to false", name)
-		}
-	}
-	return nil
-}
-
 func (a *API) createCluster() awsfront.Spec[createClusterInput, clusterOutput] {
 	return awsfront.Spec[createClusterInput, clusterOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createClusterInput) ([]awsfront.Target, error) {
 			passed, err := passrole.Targets(ctx, a.store.Management, in.RoleARN, passrole.EKS, a.store.ClusterARN(call, in.Name))
-			return append([]awsfront.Target{{Resource: a.store.ClusterARN(call, in.Name), Conditions: in.conditions()}}, passed...), err
+			if err != nil {
+				return nil, err
+			}
+			nodes, err := in.mode().passed(ctx, a, call, in.Name)
+			return slices.Concat([]awsfront.Target{{Resource: a.store.ClusterARN(call, in.Name), Conditions: in.conditions()}}, passed, nodes), err
 		},
 		Do: a.doCreateCluster,
 	}
@@ -113,13 +102,16 @@ func (in *createClusterInput) conditions() map[string][]string {
 	boolean("eks:endpointPrivateAccess", in.ResourcesVPCConfig.EndpointPrivateAccess)
 	boolean("eks:bootstrapSelfManagedAddons", in.BootstrapSelfManagedAddons)
 	boolean("eks:deletionProtection", in.DeletionProtection)
-	for key, feature := range map[string]*onOff{"eks:computeConfigEnabled": in.ComputeConfig, "eks:zonalShiftEnabled": in.ZonalShiftConfig} {
+	if in.ComputeConfig != nil {
+		boolean("eks:computeConfigEnabled", in.ComputeConfig.Enabled)
+	}
+	mode := in.mode()
+	for key, feature := range map[string]*onOff{
+		"eks:blockStorageEnabled": mode.storage, "eks:elasticLoadBalancingEnabled": mode.balance, "eks:zonalShiftEnabled": in.ZonalShiftConfig,
+	} {
 		if feature != nil {
 			boolean(key, feature.Enabled)
 		}
-	}
-	if in.StorageConfig != nil && in.StorageConfig.BlockStorage != nil {
-		boolean("eks:blockStorageEnabled", in.StorageConfig.BlockStorage.Enabled)
 	}
 	if in.AccessConfig != nil {
 		text("eks:authenticationMode", in.AccessConfig.AuthenticationMode)
@@ -172,6 +164,12 @@ func (a *API) doCreateCluster(ctx context.Context, call *awsfront.Call, in *crea
 	if err := a.checkClusterRole(ctx, in.RoleARN); err != nil {
 		return nil, err
 	}
+	if err := a.checkNodeRole(ctx, wanted.Spec.Compute, eksfault.Invalid(in.Name, "")); err != nil {
+		return nil, err
+	}
+	if err := a.checkCompute(ctx, nil, wanted.Spec, eksfault.Invalid(in.Name, "")); err != nil {
+		return nil, err
+	}
 	if wanted.Spec.EKS.EncryptionKeyARN, err = a.encryptionKey(ctx, call, in.Name, in.EncryptionConfig); err != nil {
 		return nil, err
 	}
@@ -195,10 +193,13 @@ func (a *API) wanted(in *createClusterInput) (*v1alpha1.Cluster, error) {
 		Name: in.Name, DeletionProtection: eksresource.Deref(in.DeletionProtection, false), EKS: v1alpha1.ClusterEKS{RoleARN: in.RoleARN},
 		BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, ZonalShift: in.ZonalShiftConfig.zonalShift(),
 	}}
-	if err := in.absent(); err != nil {
+	var err error
+	if c.Spec.Compute, err = in.newCompute(); err != nil {
 		return nil, err
 	}
-	var err error
+	if c.Spec.Compute.On() {
+		c.Spec.BootstrapSelfManagedAddons = nil // nodes of EKS Auto Mode bring DNS along; here it is CoreDNS
+	}
 	if c.Spec.Tags, err = eksresource.ReadTags(in.Tags); err != nil {
 		return nil, err
 	}

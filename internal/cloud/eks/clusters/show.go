@@ -34,6 +34,8 @@ type cluster struct {
 	DeletionProtection                                             *bool
 	ZonalShiftConfig                                               *onOff
 	EncryptionConfig                                               []encryption
+	ComputeConfig                                                  *computeConfig
+	StorageConfig                                                  *storageConfig
 
 	componentconfig.Request
 }
@@ -51,7 +53,10 @@ type vpcConfig struct {
 	VPCID, ClusterSecurityGroupID string
 }
 
-type networkConfig struct{ ServiceIPv4CIDR, IPFamily string }
+type networkConfig struct {
+	ServiceIPv4CIDR, IPFamily string
+	ElasticLoadBalancing      *onOff
+}
 
 type logging struct{ ClusterLogging []logSetup }
 
@@ -96,6 +101,7 @@ func (a *API) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	if shift := c.Spec.ZonalShift; shift != nil {
 		shown.ZonalShiftConfig = &onOff{&shift.Enabled}
 	}
+	a.showCompute(call, c, shown)
 	if key := eks.EncryptionKeyARN; key != "" {
 		shown.EncryptionConfig = []encryption{{Resources: []string{secrets}, Provider: keyProvider{key}}}
 	}

@@ -29,6 +29,9 @@ type updateClusterConfigInput struct {
 	UpgradePolicy            *upgradePolicy
 	DeletionProtection       *bool
 	ZonalShiftConfig         *onOff
+	ComputeConfig            *computeConfig
+	StorageConfig            *storageConfig
+	KubernetesNetworkConfig  *networkConfig
 
 	componentconfig.Request
 }
@@ -41,7 +44,8 @@ func (a *API) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, chan
 				return nil, err
 			}
 			// The condition keys are those of CreateCluster, for the fields that the request has.
-			same := createClusterInput{Logging: in.Logging, UpgradePolicy: in.UpgradePolicy, DeletionProtection: in.DeletionProtection, ZonalShiftConfig: in.ZonalShiftConfig}
+			same := createClusterInput{Logging: in.Logging, UpgradePolicy: in.UpgradePolicy, DeletionProtection: in.DeletionProtection, ZonalShiftConfig: in.ZonalShiftConfig,
+				ComputeConfig: in.ComputeConfig, StorageConfig: in.StorageConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig}
 			if in.ResourcesVPCConfig != nil {
 				same.ResourcesVPCConfig = *in.ResourcesVPCConfig
 			}
@@ -49,7 +53,8 @@ func (a *API) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, chan
 				same.AccessConfig = &accessConfig{AuthenticationMode: in.AccessConfig.AuthenticationMode}
 			}
 			maps.Copy(targets[0].Conditions, same.conditions())
-			return targets, nil
+			nodes, err := in.mode().passed(ctx, a, call, in.Name)
+			return append(targets, nodes...), err
 		},
 		Do: a.doUpdateClusterConfig,
 	}
@@ -65,6 +70,16 @@ func (a *API) doUpdateClusterConfig(ctx context.Context, call *awsfront.Call, in
 		}
 		if groups := p.Change.SecurityGroups; groups != nil {
 			return vpcconfig.CheckGroups(ctx, a.store.Management, p.Of.Status.VPCID, groups.IDs)
+		}
+		if compute := p.Change.Compute; compute != nil {
+			wanted, refuse := p.Of.Spec, eksfault.Invalid(in.Name, "")
+			wanted.Compute = compute
+			if err := a.checkNodeRole(ctx, compute, refuse); err != nil {
+				return err
+			}
+			if err := a.checkCompute(ctx, p.Of, wanted, refuse); err != nil {
+				return err
+			}
 		}
 		return a.checkNodePorts(ctx, p)
 	}))
@@ -97,6 +112,7 @@ func (in *updateClusterConfigInput) plan(p *change.Plan) error {
 		{in.UpgradePolicy != nil, in.support},
 		{in.DeletionProtection != nil, in.protection},
 		{in.ZonalShiftConfig != nil, in.zonalShift},
+		{in.mode().asked(), in.autoMode},
 		{in.Asked(), in.components},
 	} {
 		if part.asked {
