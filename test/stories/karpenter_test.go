@@ -15,7 +15,7 @@ import (
 )
 
 // shaped is a Deployment whose pods run on machines that Karpenter launches, each on a machine of its own among the pods
-// of all Deployments like this. NAME, REPLICAS and REQUESTS are filled in.
+// of all Deployments like this. NAME, REPLICAS, POOL and REQUESTS are filled in.
 const shaped = `
 apiVersion: apps/v1
 kind: Deployment
@@ -27,7 +27,7 @@ spec:
     metadata: {labels: {app: NAME, shaped: "yes"}}
     spec:
       terminationGracePeriodSeconds: 1
-      nodeSelector: {karpenter.sh/nodepool: default}
+      nodeSelector: {karpenter.sh/nodepool: POOL}
       affinity:
         podAntiAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
@@ -50,7 +50,7 @@ func TestKarpenter(t *testing.T) {
 	}
 	i.muster("up", "--nodes", "1")
 	i.ready()
-	k := &karpenter{newIAM(t, i)}
+	k := &karpenter{newIAM(t, i), "default"}
 	k.install()
 	for _, step := range []struct {
 		name string
@@ -62,13 +62,17 @@ func TestKarpenter(t *testing.T) {
 		{"an interruption", (*karpenter).interrupted},
 		{"what the host has not", (*karpenter).tooLarge},
 	} {
-		if !t.Run(step.name, func(t *testing.T) { step.run(&karpenter{k.step(t)}) }) {
+		if !t.Run(step.name, func(t *testing.T) { step.run(&karpenter{k.step(t), k.pool}) }) {
 			return // the next step would begin with what this one left
 		}
 	}
 }
 
-type karpenter struct{ *iam }
+// karpenter is a cluster with a Karpenter and one NodePool that matters.
+type karpenter struct {
+	*iam
+	pool string
+}
 
 // install does what docs/karpenter.md says.
 func (k *karpenter) install() {
@@ -123,7 +127,7 @@ func example(t *testing.T, name string) string {
 // wants applies a Deployment of pods, each on a machine of its own.
 func (k *karpenter) wants(name string, replicas int, requests string) {
 	k.t.Helper()
-	k.apply(strings.NewReplacer("NAME", name, "REPLICAS", fmt.Sprint(replicas), "REQUESTS", requests).Replace(shaped))
+	k.apply(strings.NewReplacer("NAME", name, "POOL", k.pool, "REPLICAS", fmt.Sprint(replicas), "REQUESTS", requests).Replace(shaped))
 }
 
 // runs waits until so many pods of a Deployment are available.
@@ -150,7 +154,7 @@ func (k *karpenter) launched() map[string]string {
 			}
 		}
 	}
-	k.mustAWS(&found, "ec2", "describe-instances", "--filters", "Name=tag:karpenter.sh/nodepool,Values=default", "Name=instance-state-name,Values=pending,running,stopping,stopped")
+	k.mustAWS(&found, "ec2", "describe-instances", "--filters", "Name=tag:karpenter.sh/nodepool,Values="+k.pool, "Name=instance-state-name,Values=pending,running,stopping,stopped")
 	all := map[string]string{}
 	for _, r := range found.Reservations {
 		for _, one := range r.Instances {
@@ -167,7 +171,7 @@ func (k *karpenter) owned(want int) map[string]string {
 	k.eventually(fmt.Sprintf("%d machines with an owner each", want), func() error {
 		machines = k.launched()
 		claims := strings.Fields(k.mustKubectl("get", "nodeclaims", "-o", "jsonpath={.items[*].status.providerID}"))
-		nodes := strings.Fields(k.mustKubectl("get", "nodes", "-l", "karpenter.sh/nodepool=default", "-o", "jsonpath={.items[*].spec.providerID}"))
+		nodes := strings.Fields(k.mustKubectl("get", "nodes", "-l", "karpenter.sh/nodepool="+k.pool, "-o", "jsonpath={.items[*].spec.providerID}"))
 		slices.Sort(claims)
 		slices.Sort(nodes)
 		if len(machines) != want || len(claims) != want || !slices.Equal(claims, nodes) {

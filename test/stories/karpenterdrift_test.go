@@ -26,7 +26,7 @@ func TestKarpenterDrift(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "1")
 	i.ready()
-	k := &karpenter{newIAM(t, i)}
+	k := &karpenter{newIAM(t, i), "default"}
 	k.install()
 	k.mustKubectl("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"disruption":{"budgets":[{"nodes":"100%"}]}}}`)
 	for _, step := range []struct {
@@ -36,7 +36,7 @@ func TestKarpenterDrift(t *testing.T) {
 		{"a newer image", (*karpenter).newerImage},
 		{"a newer minor and kills in the middle", (*karpenter).newerMinor},
 	} {
-		if !t.Run(step.name, func(t *testing.T) { step.run(&karpenter{k.step(t)}) }) {
+		if !t.Run(step.name, func(t *testing.T) { step.run(&karpenter{k.step(t), k.pool}) }) {
 			return // the next step would begin with what this one left
 		}
 	}
