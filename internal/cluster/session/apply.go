@@ -9,6 +9,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/platform/steps"
@@ -21,7 +23,20 @@ const applyTimeout = time.Minute
 func (s Session) apply(ctx context.Context) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	changed, err = s.applied(ctx, "cluster "+s.Wanted.Cluster.Spec.Name, func(c client.Client) (bool, error) { return clusterconfig.ApplyCluster(ctx, c, s.Wanted.Cluster) })
+	var refused error
+	changed, err = s.applied(ctx, "cluster "+s.Wanted.Cluster.Spec.Name, func(c client.Client) (bool, error) {
+		var addons v1alpha1.AddonList
+		if err := c.List(ctx, &addons, client.InNamespace(s.Cluster().Namespace())); err != nil {
+			return false, err
+		}
+		if refused = clustercontroller.CheckComputeAlone(s.Wanted.Cluster.Spec, addons.Items); refused != nil {
+			return false, nil
+		}
+		return clusterconfig.ApplyCluster(ctx, c, s.Wanted.Cluster)
+	})
+	if err == nil {
+		err = refused
+	}
 	if err != nil {
 		return changed, err
 	}
