@@ -13,9 +13,9 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsapi"
-	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -94,7 +94,7 @@ func apis(a serve.Account, log *slog.Logger) (awsapi.Config, error) {
 		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC,
 		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) },
 		Compute: func(wanted v1alpha1.ClusterSpec, addons []v1alpha1.Addon) string {
-			err := cmp.Or(clustercontroller.CheckCompute(wanted, a.Components.BinDir, a.Components.VPC), clustercontroller.CheckComputeAlone(wanted, addons))
+			err := cmp.Or(addonfiles.CheckCompute(wanted, a.Components.BinDir, a.Components.VPC), addonfiles.CheckComputeAlone(wanted, addons))
 			if err != nil {
 				return err.Error()
 			}

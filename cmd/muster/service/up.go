@@ -134,7 +134,9 @@ func (up *upOptions) check(given *pflag.FlagSet) (netip.Prefix, error) {
 }
 
 // explicit reports whether the command line says how the cluster is to be.
-func (up *upOptions) explicit() bool { return up.file != "" || up.nodesSet || up.versionSet || up.autoSet }
+func (up *upOptions) explicit() bool {
+	return up.file != "" || up.nodesSet || up.versionSet || up.autoSet
+}
 
 func (up *upOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()

@@ -47,7 +47,7 @@ func TestAutoMode(t *testing.T) {
 	w.ask("POST", path, `{"computeConfig":{"enabled":true,"nodePools":["general-purpose","system"]}}`, 200, `"type":"AutoModeUpdate"`, `"type":"ComputeConfig"`, "system")
 }
 
-// What a cluster that never had EKS Auto Mode tells, and one that has it no more.
+// DescribeCluster of clusters that never had EKS Auto Mode, and that have it no more.
 func TestAutoModeOff(t *testing.T) {
 	w := newWorld(t, nil)
 	w.built["karpenter"] = true

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/networkrecord"
 	"muster.dev/muster/internal/network/clusternetwork"
@@ -35,7 +36,7 @@ func Admit(c component.Config) error {
 	if missing := programs.Unbuilt(c.BinDir, of); missing != "" {
 		return &Refusal{Reason: readiness.ReasonUnsupportedVersion, Message: "spec.version: " + missing}
 	}
-	if err := CheckCompute(c.Cluster.Spec, c.BinDir, c.VPC); err != nil {
+	if err := addonfiles.CheckCompute(c.Cluster.Spec, c.BinDir, c.VPC); err != nil {
 		return &Refusal{Reason: readiness.ReasonInvalidSpec, Message: err.Error()}
 	}
 	_, err = networkrecord.Resolve(c)

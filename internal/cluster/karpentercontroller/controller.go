@@ -182,7 +182,7 @@ func (k *Controller) role(ctx context.Context, nodeRole string) (id string, err 
 	return id, nil
 }
 
-// deletePool deletes a NodePool that was made here and is not asked for any more. One that people made stays.
+// deletePool deletes a NodePool that was made here and is not asked for any more. A NodePool that people made stays.
 func (k *Controller) deletePool(ctx context.Context, pool *unstructured.Unstructured) error {
 	there := &unstructured.Unstructured{}
 	there.SetGroupVersionKind(nodePools)
@@ -199,7 +199,7 @@ func (k *Controller) deletePool(ctx context.Context, pool *unstructured.Unstruct
 	return nil
 }
 
-// takeAway removes everything, step by step: what a step waits for is an error.
+// takeAway removes everything, step by step: a step that waits returns an error.
 func (k *Controller) takeAway(ctx context.Context) error {
 	claims, err := k.deleteAll(ctx, nodePools, nodeClaims)
 	if err != nil {

@@ -46,7 +46,9 @@ type world struct {
 
 type roles struct{}
 
-func (roles) Prepare(_ context.Context, role string) (string, error) { return "profile-of-" + role, nil }
+func (roles) Prepare(_ context.Context, role string) (string, error) {
+	return "profile-of-" + role, nil
+}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()

@@ -55,9 +55,9 @@ type hosted struct {
 	asked      askedGates
 	etcd       etcdspace.Watch
 
-	mu          sync.Mutex
-	message     string
-	usersNote   string // why its components have no users of their own
+	mu        sync.Mutex
+	message   string
+	usersNote string // why its components have no users of their own
 	// launchesNoMore is true once the cluster is being deleted: no Karpenter runs in its control plane.
 	launchesNoMore bool
 

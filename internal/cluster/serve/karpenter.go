@@ -16,7 +16,6 @@ import (
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/cluster/clusteraccess"
-	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/karpentercontroller"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/hostagent"
@@ -53,7 +52,7 @@ func (h *hosted) addKarpenter(mgr manager.Manager, connection *rest.Config, role
 	}
 	files := addonfiles.New(hostagent.New(hostagent.Config{State: c.State}), c.Dir.Namespace(), c.BinDir)
 	controller, err := karpentercontroller.New(karpentercontroller.Config{
-		Plane: c, Cluster: api, Roles: roles, Store: h.service.identityStore, Assume: h.service.assumeForKarpenter, Ended: h.requestReload, Log: h.log, Now: time.Now,
+		Plane: c, Cluster: api, Roles: roles, Store: h.service.identityStore, Assume: h.assume, Ended: h.requestReload, Log: h.log, Now: time.Now,
 		Kinds: func() ([]*unstructured.Unstructured, error) { return files.Kinds(karpenter.Name) },
 	})
 	if err != nil {
@@ -65,15 +64,15 @@ func (h *hosted) addKarpenter(mgr manager.Manager, connection *rest.Config, role
 	}))
 }
 
-// assumeForKarpenter makes credentials of the role of a cluster's Karpenter.
-func (s *Service) assumeForKarpenter(namespace string) (identityservice.Credentials, error) {
-	s.mu.Lock()
-	sessions := s.sessions
-	s.mu.Unlock()
+// assume makes credentials of the role of a cluster's Karpenter.
+func (h *hosted) assume(namespace string) (identityservice.Credentials, error) {
+	h.service.mu.Lock()
+	sessions := h.service.sessions
+	h.service.mu.Unlock()
 	if sessions == nil {
 		return identityservice.Credentials{}, identityservice.ErrNotReady
 	}
-	return sessions.AssumeForKarpenter(namespace)
+	return identityservice.AssumeForKarpenter(sessions, namespace)
 }
 
 // compute refuses that Karpenter runs in the control plane of a cluster that is there.
@@ -81,14 +80,14 @@ func (c clusterHosts) compute(ctx context.Context, h *hosted, is, wanted v1alpha
 	if is.Compute.On() || !wanted.Compute.On() {
 		return nil
 	}
-	if err := clustercontroller.CheckCompute(wanted, c.account.BinDir, c.account.VPC); err != nil {
+	if err := addonfiles.CheckCompute(wanted, c.account.BinDir, c.account.VPC); err != nil {
 		return err
 	}
 	var addons v1alpha1.AddonList
 	if err := c.api.List(ctx, &addons, client.InNamespace(h.dir.Namespace())); err != nil {
 		return unasked{fmt.Errorf("listing the add-ons of the cluster: %w", err)}
 	}
-	return clustercontroller.CheckComputeAlone(wanted, addons.Items)
+	return addonfiles.CheckComputeAlone(wanted, addons.Items)
 }
 
 // Close implements [clustercontroller.Hosts].

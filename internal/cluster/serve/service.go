@@ -105,11 +105,11 @@ type Service struct {
 
 	mu             sync.Mutex
 	message        string
-	runner         runner.Runner         // of the account's own components, without the management plane's
-	processes      *runner.List          // that it runs
-	plane          runner.Runner         // of the management plane's components
-	planeNote      string                // why the management plane runs on as it was
-	managementEtcd *etcdspace.Upkeep     // once it runs
+	runner         runner.Runner            // of the account's own components, without the management plane's
+	processes      *runner.List             // that it runs
+	plane          runner.Runner            // of the management plane's components
+	planeNote      string                   // why the management plane runs on as it was
+	managementEtcd *etcdspace.Upkeep        // once it runs
 	identities     identityservice.Store    // while the identity service runs
 	sessions       *identityservice.Service // likewise
 	hosted         map[statedir.Cluster]*hosted

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/cluster/clustercontroller"
+	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/planeclient"
 	"muster.dev/muster/internal/platform/steps"
@@ -29,7 +29,7 @@ func (s Session) apply(ctx context.Context) (changed bool, err error) {
 		if err := c.List(ctx, &addons, client.InNamespace(s.Cluster().Namespace())); err != nil {
 			return false, err
 		}
-		if refused = clustercontroller.CheckComputeAlone(s.Wanted.Cluster.Spec, addons.Items); refused != nil {
+		if refused = addonfiles.CheckComputeAlone(s.Wanted.Cluster.Spec, addons.Items); refused != nil {
 			return false, nil
 		}
 		return clusterconfig.ApplyCluster(ctx, c, s.Wanted.Cluster)

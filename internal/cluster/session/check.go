@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/aws/account"
-	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/machine/hostcheck"
 	"muster.dev/muster/internal/machine/machine/local"
 	"muster.dev/muster/internal/machine/networkrecord"
@@ -31,7 +31,7 @@ func (s Session) check(binDir string, running bool) error {
 		steps.Option("range of load balancers", "--load-balancer-range", func() error { return balancerrange.Check(s.State, s.BalancerRange) }),
 		steps.New("release", func() error { return CheckRelease(binDir, s.Wanted.Cluster.Spec) }),
 		steps.New("Karpenter", func() error {
-			return clustercontroller.CheckCompute(s.Wanted.Cluster.Spec, binDir, local.Possible())
+			return addonfiles.CheckCompute(s.Wanted.Cluster.Spec, binDir, local.Possible())
 		}).If(s.Explicit || !s.State.Exists()),
 		steps.Into("account", &own, func() (account.Account, error) { return account.Plan(s.State, s.Region) }),
 		steps.New("network", func() error { return s.checkNetwork(own) }),

@@ -95,7 +95,7 @@ type Credentials struct {
 }
 
 // AssumeForKarpenter makes credentials of the role that [MakeKarpenterRole] made for a cluster. They end with the role.
-func (s *Service) AssumeForKarpenter(namespace string) (Credentials, error) {
+func AssumeForKarpenter(s *Service, namespace string) (Credentials, error) {
 	now := s.config.Now()
 	state, err := s.config.Store.State()
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Service) AssumeForKarpenter(namespace string) (Credentials, error) {
 		return Credentials{}, ErrNotReady // it was made a moment ago
 	}
 	session := Session{PrincipalID: role.ID, Name: karpenterPolicy, RootCluster: namespace, RootRole: role.ID}
-	if err := s.trustsControlPlane(role, namespace, now); err != nil {
+	if err := trustsControlPlane(s, role, namespace, now); err != nil {
 		return Credentials{}, err
 	}
 	session, token, err := s.issue(session, karpenterSession, now)
@@ -119,7 +119,7 @@ func (s *Service) AssumeForKarpenter(namespace string) (Credentials, error) {
 
 // trustsControlPlane reports whether a control plane may have a role: the one that was made for its Karpenter, whose
 // trust policy lets EKS in.
-func (s *Service) trustsControlPlane(role iam.Role, namespace string, now time.Time) error {
+func trustsControlPlane(s *Service, role iam.Role, namespace string, now time.Time) error {
 	if !slices.Contains(role.Tags, karpenterRoleTag(namespace)) {
 		return fmt.Errorf("the role %s: %w", role.Name, ErrForeignRole)
 	}
@@ -130,12 +130,12 @@ func (s *Service) trustsControlPlane(role iam.Role, namespace string, now time.T
 }
 
 // rootedInCluster checks a session whose chain began with the Karpenter of a control plane: it ends with the role.
-func (s *Service) rootedInCluster(state *State, session Session, now time.Time) error {
+func rootedInCluster(s *Service, state *State, session Session, now time.Time) error {
 	role, ok := state.RoleByID(session.RootRole)
 	if !ok {
 		return invalidToken("the role %s of the control plane of %s does not exist any more", session.RootRole, session.RootCluster)
 	}
-	if err := s.trustsControlPlane(role, session.RootCluster, now); err != nil {
+	if err := trustsControlPlane(s, role, session.RootCluster, now); err != nil {
 		return invalidToken("%v", err)
 	}
 	return nil

@@ -70,7 +70,7 @@ func TestKarpenterRoleOfOthers(t *testing.T) {
 	if _, err := makeKarpenterRole(t, w.store, onePolicy); !errors.Is(err, identityservice.ErrForeignRole) {
 		t.Errorf("made: %v", err)
 	}
-	if _, err := w.service.AssumeForKarpenter("blue"); !errors.Is(err, identityservice.ErrForeignRole) {
+	if _, err := identityservice.AssumeForKarpenter(w.service, "blue"); !errors.Is(err, identityservice.ErrForeignRole) {
 		t.Errorf("assumed: %v", err)
 	}
 	if err := identityservice.RemoveKarpenterRole(t.Context(), w.store, account, "blue"); err != nil {
@@ -85,13 +85,13 @@ func TestKarpenterRoleOfOthers(t *testing.T) {
 func TestKarpenterSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if _, err := w.service.AssumeForKarpenter("blue"); !errors.Is(err, identityservice.ErrNotReady) {
+	if _, err := identityservice.AssumeForKarpenter(w.service, "blue"); !errors.Is(err, identityservice.ErrNotReady) {
 		t.Errorf("before there is a role: %v", err)
 	}
 	if _, err := makeKarpenterRole(t, w.store, onePolicy); err != nil {
 		t.Fatal(err)
 	}
-	got := must[identityservice.Credentials](w)(w.service.AssumeForKarpenter("blue"))
+	got := must[identityservice.Credentials](w)(identityservice.AssumeForKarpenter(w.service, "blue"))
 	if left := got.Expires.Sub(got.Issued); left != time.Hour {
 		t.Errorf("the credentials last %s", left)
 	}

@@ -198,7 +198,7 @@ func rooted(s *Service, state *State, session Session, now time.Time) error {
 	case session.RootIssuer != "":
 		return s.rootedInToken(state, session)
 	case session.RootCluster != "":
-		return s.rootedInCluster(state, session, now)
+		return rootedInCluster(s, state, session, now)
 	}
 	return invalidToken("the session says nothing of where it is from")
 }

@@ -4,6 +4,7 @@ package component
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -62,7 +63,7 @@ func karpenter(c Config) (Spec, error) {
 		Path: c.program("muster-webhook-proxy"),
 		Args: append([]string{"sandbox"}, flags(map[string]string{
 			"await":        c.KarpenterCredentials(),
-			"probe":        fmt.Sprintf("127.0.0.1:%d", karpenterHealth),
+			"probe":        netip.AddrPortFrom(c.Places.Published.Reach.Addr(), karpenterHealth).String(),
 			"probe-socket": socket,
 			"program":      c.program(KarpenterProgram),
 			"proxy":        c.Dir.KarpenterProxySocket(),

@@ -54,7 +54,7 @@ func (c Config) check() error {
 	}
 	for _, port := range append([]netip.AddrPort{c.Probe}, c.Reach...) {
 		if !port.Addr().IsLoopback() || port.Port() == 0 {
-			return fmt.Errorf("invalid port %q: must be a loopback address and a port, such as 127.0.0.1:29310", port)
+			return fmt.Errorf("invalid port %q: must be a loopback address and a port", port)
 		}
 	}
 	return nil

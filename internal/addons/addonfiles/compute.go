@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clustercontroller
+package addonfiles
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
-	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/karpenter"
 )
 
@@ -21,7 +20,7 @@ func CheckCompute(wanted v1alpha1.ClusterSpec, binDir string, localMachines bool
 	if !localMachines {
 		return errors.New("spec.compute: Karpenter launches local machines, which need root: run Muster as root, or leave spec.compute out")
 	}
-	if missing := addonfiles.KarpenterUnbuilt(binDir); missing != "" {
+	if missing := KarpenterUnbuilt(binDir); missing != "" {
 		return fmt.Errorf("spec.compute: %s", missing)
 	}
 	return nil
