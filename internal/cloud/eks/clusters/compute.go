@@ -62,24 +62,22 @@ func (m autoMode) read(is *v1alpha1.ClusterCompute, refuse eksfault.Refuse) (*v1
 	}
 	if asked := m.compute; asked != nil {
 		if asked.NodePools != nil {
-			wanted.NodePools = nil
-			for _, name := range asked.NodePools {
-				pool := v1alpha1.NodePoolName(name)
-				if !slices.Contains(v1alpha1.NodePoolNames(), pool) || slices.Contains(wanted.NodePools, pool) {
-					return nil, refuse("The nodePools %q are not valid: they are general-purpose and system, each once at most", asked.NodePools)
-				}
-				wanted.NodePools = append(wanted.NodePools, pool)
+			var err error
+			if wanted.NodePools, err = poolsOf(asked.NodePools, refuse); err != nil {
+				return nil, err
 			}
 		}
 		if asked.NodeRoleARN != "" {
 			wanted.NodeRole = asked.NodeRoleARN
 		}
 	}
-	switch {
-	case !on && m.compute != nil && (len(m.compute.NodePools) > 0 || m.compute.NodeRoleARN != ""):
-		return nil, refuse("When computeConfig is disabled, nodePools and nodeRoleArn must be left out")
-	case !on:
+	if !on {
+		if wanted.NodePools != nil || wanted.NodeRole != "" {
+			return nil, refuse("When computeConfig is disabled, nodePools and nodeRoleArn must be left out")
+		}
 		return &wanted, nil
+	}
+	switch {
 	case wanted.NodeRole != "" && len(wanted.NodePools) == 0:
 		return nil, refuse("When Compute Config nodeRoleArn is not null or empty, nodePool value(s) must be provided.")
 	case wanted.NodeRole == "" && len(wanted.NodePools) > 0:
@@ -229,4 +227,24 @@ func (in *createClusterInput) newCompute() (*v1alpha1.ClusterCompute, error) {
 // mode is what the request says of EKS Auto Mode.
 func (in *createClusterInput) mode() autoMode {
 	return modeOf(in.ComputeConfig, in.StorageConfig, in.KubernetesNetworkConfig)
+}
+
+// poolsOf reads the names of node pools.
+func poolsOf(names []string, refuse eksfault.Refuse) (pools []v1alpha1.NodePoolName, err error) {
+	for _, name := range names {
+		pool := v1alpha1.NodePoolName(name)
+		if !slices.Contains(v1alpha1.NodePoolNames(), pool) || slices.Contains(pools, pool) {
+			return nil, refuse("The nodePools %q are not valid: they are general-purpose and system, each once at most", names)
+		}
+		pools = append(pools, pool)
+	}
+	return pools, nil
+}
+
+// setCompute sets the compute of a cluster that a request makes.
+func (in *createClusterInput) setCompute(c *v1alpha1.Cluster) (err error) {
+	if c.Spec.Compute, err = in.newCompute(); err == nil && c.Spec.Compute.On() {
+		c.Spec.BootstrapSelfManagedAddons = nil // nodes of EKS Auto Mode bring DNS along; here it is CoreDNS
+	}
+	return err
 }

@@ -194,11 +194,8 @@ func (a *API) wanted(in *createClusterInput) (*v1alpha1.Cluster, error) {
 		BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons, ZonalShift: in.ZonalShiftConfig.zonalShift(),
 	}}
 	var err error
-	if c.Spec.Compute, err = in.newCompute(); err != nil {
+	if err = in.setCompute(c); err != nil {
 		return nil, err
-	}
-	if c.Spec.Compute.On() {
-		c.Spec.BootstrapSelfManagedAddons = nil // nodes of EKS Auto Mode bring DNS along; here it is CoreDNS
 	}
 	if c.Spec.Tags, err = eksresource.ReadTags(in.Tags); err != nil {
 		return nil, err
