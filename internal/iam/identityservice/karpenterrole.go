@@ -34,7 +34,7 @@ func karpenterRoleTag(namespace string) iam.Tag {
 }
 
 // MakeKarpenterRole makes the role that Karpenter in the control plane of a cluster has, with a policy. The policy is
-// corrected if it is another one; what else people gave the role stays. It returns the id of the role. A role of that
+// corrected if it is another one; other policies of the role stay. It returns the id of the role. A role of that
 // name that was made for something else is [ErrForeignRole].
 func MakeKarpenterRole(ctx context.Context, store Store, account, namespace, policy string, now time.Time) (roleID string, err error) {
 	state, err := store.State()

@@ -42,7 +42,7 @@ type autoMode struct {
 // asked reports whether the request is about EKS Auto Mode.
 func (m autoMode) asked() bool { return m.compute != nil || m.storage != nil || m.balance != nil }
 
-// enabled is the switch of computeConfig; what a request leaves out is otherwise.
+// enabled is the switch of computeConfig, and otherwise if the request leaves it out.
 func (m autoMode) enabled(otherwise bool) bool {
 	if m.compute == nil {
 		return otherwise
