@@ -41,8 +41,8 @@ type Session struct {
 	// issuer is not a cluster of the account; RootCluster the namespace of a cluster and RootRole the role that its
 	// control plane's Karpenter has. Either RootKey, RootInstance, RootPod, RootIssuer or RootCluster is set.
 	RootKey, RootInstance, RootRole, RootIssuer, RootCluster string
-	RootPod                                     PodRoot
-	RootBound                                   webidentity.Bound
+	RootPod                                                  PodRoot
+	RootBound                                                webidentity.Bound
 	// SourceIdentity is who it was first made for, as the issuer says; chained sessions keep it.
 	SourceIdentity string
 
