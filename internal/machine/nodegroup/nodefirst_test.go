@@ -14,7 +14,7 @@ import (
 )
 
 // A machine whose Node has changed is looked at before machines that are still to be launched, however many these are, and
-// also if it waited among them. One that was listed when the service started waits behind them.
+// also if it waited among them. A machine whose Node was listed when the service started waits behind them.
 func TestMachinesOfNodes(t *testing.T) {
 	node := func(n int) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", n)}, Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///us-east-1a/i-%017d", n)}}
