@@ -19,8 +19,9 @@ const (
 	// FargateNodePrefix begins the private DNS name of a machine of Fargate, and so the name of its Node, as on EKS.
 	FargateNodePrefix = "fargate-"
 	// ReasonPodExecutionRole is the reason of the condition Ready of a profile whose role cannot be used, by EKS's code of the
-	// issue. ReasonPodExecutionRoleInUse is that of a role by which the cluster lets other machines in.
-	ReasonPodExecutionRole      = "AccessDenied"
+	// issue.
+	ReasonPodExecutionRole = "AccessDenied"
+	// ReasonPodExecutionRoleInUse is the reason of one whose role the cluster lets other machines in by.
 	ReasonPodExecutionRoleInUse = "PodExecutionRoleAlreadyInUse"
 	// FinalizerFargateProfile keeps a FargateProfile until its pods and their Machines are gone.
 	FinalizerFargateProfile = "muster.dev/fargateprofile"

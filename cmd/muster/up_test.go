@@ -32,7 +32,7 @@ func TestUpRefuses(t *testing.T) {
 		{"default", []string{"--nodes", "9"}, 1, "--nodes: node group default may have 5 machines at most (spec.scalingConfig.maxSize), and is to have 9: raise it, too, as `muster scale nodegroup default 9 --max 9` does"},
 		{"other", []string{"--provider", "simulated"}, 1, `--provider: this cluster was set up without a node group "default"`},
 		{"other", []string{"--nodes", "2"}, 1, `--nodes: this cluster was set up without a node group "default"`},
-		{"other", []string{"--filename", "x.yaml", "--nodes", "2"}, 2, "--nodes, --provider, --simulate-pods and --version say what a file says: give either them or --file"},
+		{"other", []string{"--filename", "x.yaml", "--nodes", "2"}, 2, "--auto, --nodes, --provider, --simulate-pods and --version say what a file says: give either them or --file"},
 	} {
 		path := t.TempDir()
 		if err := os.Chmod(path, 0o700); err != nil {

@@ -132,7 +132,7 @@ func (h *handled) in(t *testing.T) *handled { return &handled{h.step(t)} }
 // nodes are the names of the nodes and the machines' ids, in the order of the names.
 func (h *handled) nodes() (names, machines []string) {
 	h.t.Helper()
-	for _, line := range strings.Fields(h.mustKubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name}/{.spec.providerID}{"\n"}{end}`)) {
+	for line := range strings.FieldsSeq(h.mustKubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name}/{.spec.providerID}{"\n"}{end}`)) {
 		name, id, _ := strings.Cut(line, "/")
 		names, machines = append(names, name), append(machines, id[strings.LastIndex(id, "/")+1:])
 	}
@@ -144,7 +144,7 @@ func (h *handled) start(kind, selector string, variables ...string) {
 	h.t.Helper()
 	h.apply(fmt.Sprintf(handlerPods, kind, selector, "        - {name: "+strings.Join(variables, "}\n        - {name: ")+"}"))
 	h.mustKubectl("rollout", "status", "--namespace=kube-system", "--timeout=120s", strings.ToLower(kind)+"/handler")
-	for _, pod := range strings.Fields(h.mustKubectl("get", "pods", "--namespace=kube-system", "-l", "app=handler", "-o", "name")) {
+	for pod := range strings.FieldsSeq(h.mustKubectl("get", "pods", "--namespace=kube-system", "-l", "app=handler", "-o", "name")) {
 		h.eventually(pod+" watches", func() error {
 			out, err := h.kubectl("logs", "--namespace=kube-system", pod)
 			if err == nil && !strings.Contains(out, "has started successfully") {

@@ -167,7 +167,7 @@ func TestPolicy(t *testing.T) {
 	is, want := statements(t, text), statements(t, example)
 	for id, statement := range want {
 		switch id {
-		case "AllowInterruptionQueueActions", "AllowScopedEC2InstanceAccessActions", "AllowZonalShiftStatus":
+		case "AllowInterruptionQueueActions", "AllowScopedEC2InstanceAccessActions", "AllowScopedEC2NetworkAccessActions", "AllowZonalShiftStatus":
 			continue
 		}
 		if is[id] != statement {

@@ -42,7 +42,7 @@ func (k *Controller) credentials(roleID string) error {
 	if err != nil {
 		return fmt.Errorf("making credentials of Karpenter: %w", err)
 	}
-	raw, err := json.MarshalIndent(printed{
+	raw, err := json.MarshalIndent(printed{ //nolint:gosec // G117: credentials are what the file is for
 		Version: 1, AccessKeyID: made.AccessKeyID, SecretAccessKey: made.Secret.Reveal(), SessionToken: made.SessionToken, Expiration: made.Expires, RoleID: roleID,
 	}, "", "  ")
 	if err != nil {

@@ -208,7 +208,7 @@ func (s *Service) runAccount(ctx context.Context) error {
 			return supervise.New(supervise.Config{State: s.cfg.State, Log: s.cfg.Log})
 		}),
 		steps.Into("management plane", &plane, func() (managementPlane, error) { return newManagementPlane(ctx, s, account) }),
-		steps.Into("shipper of logs", &shipper, func() (*logshipper.Shipper, error) { return newShipper(s, account) }),
+		steps.Into("shipper of logs", &shipper, func() (*logshipper.Shipper, error) { return newShipper(s, account) }), //nolint:contextcheck // what it starts ends with the supervisor
 	)
 	if err != nil {
 		return err

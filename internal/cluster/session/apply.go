@@ -30,7 +30,7 @@ func (s Session) apply(ctx context.Context) (changed bool, err error) {
 			return false, err
 		}
 		if refused = addonfiles.CheckComputeAlone(s.Wanted.Cluster.Spec, addons.Items); refused != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // it is returned below: another try would be refused, too
 		}
 		return clusterconfig.ApplyCluster(ctx, c, s.Wanted.Cluster)
 	})

@@ -33,10 +33,7 @@ type world struct {
 
 func newWorld(t testing.TB, copied bool) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp(t.TempDir(), "w")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := t.TempDir()
 	w := &world{t: t, dir: dir, server: logstoretest.Start(t, filepath.Join(dir, "s"))}
 	w.source = Source{Path: filepath.Join(dir, "logs", "audit.log"), Copied: copied, Log: "000000000000:/aws/eks/blue/cluster", Stream: "kube-apiserver-audit-1", Zone: time.UTC, On: true}
 	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o700); err != nil {

@@ -174,7 +174,7 @@ func (s *Session) Present(ctx context.Context, file string, from int64) (map[int
 
 // ask sends a request; read gets the answer, which is returned without it.
 func (s *Session) ask(ctx context.Context, method, path string, body []byte, read func(io.Reader) error) ([]byte, error) {
-	what := strings.SplitN(path, "?", 2)[0]
+	what, _, _ := strings.Cut(path, "?")
 	request, err := http.NewRequestWithContext(ctx, method, "http://log-store"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("asking the log store: %w", err)

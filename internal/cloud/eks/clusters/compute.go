@@ -50,7 +50,7 @@ func (m autoMode) enabled(otherwise bool) bool {
 	return eksresource.Deref(m.compute.Enabled, otherwise)
 }
 
-// read is the compute of a cluster's spec after a request; is is what the spec has.
+// read is the compute of a cluster's spec after a request, which changes that of the spec.
 func (m autoMode) read(is *v1alpha1.ClusterCompute, refuse eksfault.Refuse) (*v1alpha1.ClusterCompute, error) {
 	on := m.enabled(is.On())
 	if m.storage.on(is.On()) != on || m.balance.on(is.On()) != on {
@@ -134,7 +134,7 @@ func (m autoMode) passed(ctx context.Context, a *API, call *awsfront.Call, clust
 }
 
 // showCompute is EKS Auto Mode as DescribeCluster tells of it; nothing of a cluster that never had it.
-func (a *API) showCompute(call *awsfront.Call, c *v1alpha1.Cluster, shown *cluster) {
+func showCompute(c *v1alpha1.Cluster, shown *cluster) {
 	is := c.Spec.Compute
 	if is == nil {
 		return

@@ -101,7 +101,7 @@ func (a *API) show(call *awsfront.Call, c *v1alpha1.Cluster) *cluster {
 	if shift := c.Spec.ZonalShift; shift != nil {
 		shown.ZonalShiftConfig = &onOff{&shift.Enabled}
 	}
-	a.showCompute(call, c, shown)
+	showCompute(c, shown)
 	if key := eks.EncryptionKeyARN; key != "" {
 		shown.EncryptionConfig = []encryption{{Resources: []string{secrets}, Provider: keyProvider{key}}}
 	}

@@ -44,8 +44,10 @@ func (a *API) updateClusterConfig() awsfront.Spec[updateClusterConfigInput, chan
 				return nil, err
 			}
 			// The condition keys are those of CreateCluster, for the fields that the request has.
-			same := createClusterInput{Logging: in.Logging, UpgradePolicy: in.UpgradePolicy, DeletionProtection: in.DeletionProtection, ZonalShiftConfig: in.ZonalShiftConfig,
-				ComputeConfig: in.ComputeConfig, StorageConfig: in.StorageConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig}
+			same := createClusterInput{
+				Logging: in.Logging, UpgradePolicy: in.UpgradePolicy, DeletionProtection: in.DeletionProtection, ZonalShiftConfig: in.ZonalShiftConfig,
+				ComputeConfig: in.ComputeConfig, StorageConfig: in.StorageConfig, KubernetesNetworkConfig: in.KubernetesNetworkConfig,
+			}
 			if in.ResourcesVPCConfig != nil {
 				same.ResourcesVPCConfig = *in.ResourcesVPCConfig
 			}
