@@ -124,17 +124,14 @@ func Register(front *awsfront.Front, c Config) error {
 		policies = append(policies, p.Name)
 	}
 	account := awsresource.Account{Management: awsresource.Allowed(c.Management), Pages: nexttoken.NewSealer(sealing), Region: c.Region}
-	if err := ec2.Register(front, c.ec2(account)); err != nil {
+	launcher, err := ec2.Register(front, c.ec2(account))
+	if err != nil {
 		return err
 	}
 	for _, register := range []func(*awsfront.Front, awsresource.Account) error{arczonalshift.Register, kms.Register, ssm.Register, pricing.Register} {
 		if err := register(front, account); err != nil {
 			return err
 		}
-	}
-	launcher, err := ec2.Launcher(c.ec2(account))
-	if err != nil {
-		return err
 	}
 	if err := autoscaling.Register(front, account, launcher); err != nil {
 		return err

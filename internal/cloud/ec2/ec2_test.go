@@ -25,6 +25,7 @@ import (
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/ec2/instance"
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/machine"
@@ -45,6 +46,7 @@ type world struct {
 	api     client.Client
 	front   *awsfront.Front
 	handler http.Handler
+	orders  instance.Orders
 	usage   map[string][]machine.Usage
 	host    []netip.Prefix // of load balancers
 
@@ -105,7 +107,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{t: t, gate: &awsfronttest.Gate{}, api: management}
 	w.front = awsfronttest.New(t, w.gate, nil)
 	var err error
-	if err := Register(w.front, ec2resource.Config{
+	if w.orders, err = Register(w.front, ec2resource.Config{
 		Account: awsresource.Account{Management: launched{management, w}, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}, LocalMachines: true, Unbuilt: func(of release.Release) string { return of.Unbuilt(func(string) bool { return false }) },
 		UserData:   func(id string) ([]byte, error) { return []byte("told to " + id), nil },
 		Usage:      w.addresses,

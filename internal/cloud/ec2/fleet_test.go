@@ -13,6 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/scalinglaunch"
 	"muster.dev/muster/internal/machine/capacity"
 )
 
@@ -116,6 +120,21 @@ func TestLaunchesAreAskedAboutWithTags(t *testing.T) {
 		for _, want := range wants {
 			w.wasAsked("ec2:" + action + " arn:aws:ec2:eu-west-1:000000000000:" + want + " aws:resourcetag/env=prod ")
 		}
+	}
+}
+
+// IAM is asked about launches by an Auto Scaling group with the tags of what they use, too.
+func TestOrdersAreAskedAboutWithTags(t *testing.T) {
+	w := runWorld(t)
+	w.ask("CreateTags&ResourceId.1="+subnetA+"&Tag.1.Key=env&Tag.1.Value=prod", 200)
+	w.ask("CreateLaunchTemplate&LaunchTemplateName=web&LaunchTemplateData.InstanceType=t3.small&LaunchTemplateData.ImageId="+testImage, 200)
+	targets, err := w.orders.About(t.Context(), &awsfront.Call{Caller: awsfronttest.Caller{}, Service: ec2resource.Service}, scalinglaunch.Order{SubnetID: subnetA, Template: v1alpha1.LaunchTemplateReference{Name: "web", Version: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := slices.IndexFunc(targets, func(target awsfront.Target) bool { return strings.HasSuffix(target.Resource, "subnet/"+subnetA) })
+	if is < 0 || !slices.Equal(targets[is].Conditions["aws:ResourceTag/env"], []string{"prod"}) {
+		t.Errorf("IAM is asked about %v", targets)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 // Config is what the actions need.
 type Config = ec2resource.Config
 
-// Launcher launches instances for Auto Scaling.
+// Launcher launches instances of Auto Scaling groups for a controller, which asks IAM nothing.
 func Launcher(c Config) (instance.Orders, error) {
 	ec2, err := ec2resource.New(c)
 	if err != nil {
@@ -35,11 +35,11 @@ func Launcher(c Config) (instance.Orders, error) {
 
 // Register adds the actions to the front. A noun is handed the nouns whose resources it reads. Each says to
 // ec2resource, when it is registered, whether it keeps a VPC or a subnet from being deleted, and what of it goes with a
-// VPC.
-func Register(f *awsfront.Front, c Config) error {
+// VPC. What is returned launches instances of Auto Scaling groups, and knows all nouns that IAM is asked about for that.
+func Register(f *awsfront.Front, c Config) (instance.Orders, error) {
 	ec2, err := ec2resource.New(c)
 	if err != nil {
-		return err
+		return instance.Orders{}, err
 	}
 	keyPairs, templates, vpcs := keypair.New(ec2), template.New(ec2), ec2vpc.New(ec2)
 	offerings := offering.New(ec2, vpcs)
@@ -67,5 +67,5 @@ func Register(f *awsfront.Front, c Config) error {
 	networkacl.New(ec2, associations).Register(f)
 	offerings.RegisterNothing(f)
 	tag.New(ec2).Register(f)
-	return nil
+	return instance.NewOrders(instances), nil
 }
