@@ -31,8 +31,9 @@ import (
 // service are killed: each line of the audit log is in the log store, once, with a field for each of its values. No
 // process of the control plane is started again for it, no other user of the host reaches the log store, and before
 // anybody asks for logs there is none. Lines of a type that is off are not kept, and the steps of joins are read as before.
+// Queries of CloudWatch Logs Insights about how nodes join have their answers.
 //
-//story:about plane/logshipper plane/logstore plane/logevent plane/component cluster/serve
+//story:about plane/logshipper plane/logstore plane/logquery plane/logevent plane/component cluster/serve
 //story:needs logs
 func TestLogsAreKept(t *testing.T) {
 	i := newInstallation(t)
@@ -56,6 +57,7 @@ func TestLogsAreKept(t *testing.T) {
 	l.allKept()
 	l.fieldsOfACSR()
 	l.streamsOfAll()
+	l.queries()
 	l.isPrivate()
 	l.killed()
 	l.allKept()
@@ -201,6 +203,34 @@ func (l *logStore) fieldsOfACSR() {
 		}
 		return nil
 	})
+}
+
+// queries asks what an article about joins asks of CloudWatch, which names the wrong stream for the controllers.
+func (l *logStore) queries() {
+	l.t.Helper()
+	requests := strings.Fields(l.mustKubectl("get", "csr", "-o", "name"))
+	if len(requests) == 0 {
+		l.t.Fatal("there is no certificate signing request")
+	}
+	_, request, _ := strings.Cut(requests[0], "/")
+	const sorted = ` | fields @timestamp, @message | sort @timestamp asc | filter @message like `
+	for query, want := range map[string]string{
+		`filter @logStream not like /^kube-apiserver-audit/ | filter @logStream like /^kube-apiserver-/` + sorted + `"--authorization-mode" | limit 10000`: `--authorization-mode=`,
+		`filter @logStream like /^kube-controller-manager/` + sorted + `"--controller" | limit 10000`:                                                      `--controllers=`,
+		`filter @logStream like /^kube-apiserver-audit/` + sorted + `'` + request + `' | limit 10000`:                                                      `"verb":"create"`,
+		`filter objectRef.subresource = "approval" | display responseObject.status.conditions.0.type`:                                                      "Approved",
+	} {
+		l.eventually("there is an answer to "+query, func() error {
+			out, talk, err := l.try("logs", "query", "--since", "24h", query)
+			if err == nil && !strings.Contains(out, want) {
+				err = fmt.Errorf("it is %.300q%s", out, talk)
+			}
+			return err
+		})
+	}
+	if _, talk, err := l.try("logs", "query", "filtre x"); err == nil || !strings.Contains(talk, "\n  filtre x\n  ^") {
+		l.t.Errorf("%v: %s", err, talk)
+	}
 }
 
 // streamsOfAll looks for a stream of each type.

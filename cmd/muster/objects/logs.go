@@ -49,7 +49,8 @@ func (l *logsCommand) command() *cobra.Command {
 		Long: `Show the log of a component of the control plane, or the logs of everything that runs on a machine, in order of time.
 Without a name, list what has logs.
 
-A machine is named by its instance id, its node's name or its private address. Logs of pods: kubectl logs.`,
+A machine is named by its instance id, its node's name or its private address. Logs of pods: kubectl logs.
+What the account keeps of the logs of control planes is searched by muster logs query.`,
 		Example: `  # What has logs
   muster logs
 
@@ -82,6 +83,7 @@ A machine is named by its instance id, its node's name or its private address. L
 	flags.IntVar(&l.tail, "tail", logs.All, "only this many lines from the end; -1 for all")
 	flags.StringSliceVarP(&l.components, "component", "c", nil, "of a machine, only these: node, containerd, kubelet, kube-proxy")
 	_ = cmd.RegisterFlagCompletionFunc("component", cobra.FixedCompletions(machineLogs(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	cmd.AddCommand((&logsQueryCommand{Options: l.Options, now: l.now}).command())
 	return cmd
 }
 

@@ -12,5 +12,8 @@
 //	                                 What it says may be a second old, so the first page of metrics does not count
 //	Present lists                    which lines of a file are there, on the disk or not, by the fields @file and @offset
 //
+// Rows of a [Store] are the answer to any query. VictoriaLogs takes 30 seconds for a query at most. Where it gives up, or ends, it
+// has sent a part of the rows; then the last thing that comes is an error.
+//
 // The package trusts whoever listens at the socket, which is in a directory of the service's user alone.
 package logstore

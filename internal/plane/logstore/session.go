@@ -3,11 +3,9 @@
 package logstore
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -153,21 +151,13 @@ func (s *Session) Present(ctx context.Context, file string, from int64) (map[int
 	// Without a filter by stream: a process that was killed may have written a row to the disk and its stream's name not.
 	query := fmt.Sprintf("%q:=%q %q:>=%d | fields %q", logevent.File, file, logevent.Offset, from, logevent.Offset)
 	present := map[int64]bool{}
-	_, err := s.ask(ctx, http.MethodPost, "/select/logsql/query", []byte(url.Values{"query": {query}}.Encode()), func(body io.Reader) error {
-		for scanner := bufio.NewScanner(body); ; {
-			if !scanner.Scan() {
-				return scanner.Err()
-			}
-			var row map[string]string
-			if err := json.Unmarshal(scanner.Bytes(), &row); err != nil {
-				return fmt.Errorf("reading a row of the log store: %w", err)
-			}
-			offset, err := strconv.ParseInt(row[logevent.Offset], 10, 64)
-			if err != nil {
-				return fmt.Errorf("reading an offset of the log store: %w", err)
-			}
-			present[offset] = true
+	err := s.query(ctx, query, func(row map[string]string) error {
+		offset, err := strconv.ParseInt(row[logevent.Offset], 10, 64)
+		if err != nil {
+			return fmt.Errorf("reading an offset of the log store: %w", err)
 		}
+		present[offset] = true
+		return nil
 	})
 	return present, err
 }

@@ -2,7 +2,10 @@
 
 package prefilter
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // message is the store's name of @message. An event has a message even if that is empty: it is never missing.
 const message = "_msg"
@@ -23,4 +26,12 @@ func StoreField(name string) (string, bool) {
 	default:
 		return name, true
 	}
+}
+
+// QueryField returns the name in the query language of a field that the log store keeps of an event, by its name there.
+func QueryField(store string) string {
+	if name, at := strings.CutPrefix(store, "@"); at && slices.Contains(storeNames, name) {
+		return name
+	}
+	return store
 }

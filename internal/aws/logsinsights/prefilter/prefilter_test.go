@@ -189,3 +189,12 @@ func answer(t *rapid.T, query *logsinsights.Query, events []*evaluation.Event) s
 	}
 	return fmt.Sprint(result.Rows)
 }
+
+func TestQueryFieldIsTheInverseOfStoreField(t *testing.T) {
+	for _, name := range []string{"_time", "_msg", "_stream", "_stream_id", "verb", "user.username", "@@message", "@file", "@logStream", "a._msg"} {
+		store, found := prefilter.StoreField(name)
+		if got := prefilter.QueryField(store); !found || got != name {
+			t.Errorf("%s is %s in the store, and that is %s", name, store, got)
+		}
+	}
+}

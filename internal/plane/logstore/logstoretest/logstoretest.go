@@ -7,14 +7,17 @@ package logstoretest
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Row is what was sent: a value for each field.
@@ -31,11 +34,13 @@ const (
 	DiesBefore       // nothing is taken, and nothing answered
 	DiesWithin       // half of the rows are taken
 	DiesAfter        // all is done, and nothing is answered
+	GivesUp          // of a query: some rows of the answer come, and then the reason
 	Stays            // of /metrics: rows stay in memory until it is asked again
 )
 
 // Server is a log store.
 type Server struct {
+	socket      string
 	mu          sync.Mutex
 	next        func(path string) Fault
 	survives    func(Row) bool
@@ -43,6 +48,7 @@ type Server struct {
 	memory      []Row
 	disk        []Row
 	requests    int
+	queries     []string
 	page        string // of metrics, as it was when they were asked for last
 }
 
@@ -53,7 +59,7 @@ func Start(t testing.TB, socket string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{connections: map[net.Conn]bool{}}
+	s := &Server{socket: socket, connections: map[net.Conn]bool{}}
 	s.page = s.metrics()
 	server := &http.Server{Handler: http.HandlerFunc(s.serve), ConnState: s.changed} //nolint:gosec // its client is a test
 	go func() { _ = server.Serve(listener) }()
@@ -72,6 +78,9 @@ func (s *Server) changed(connection net.Conn, state http.ConnState) {
 	case http.StateActive, http.StateIdle:
 	}
 }
+
+// Socket is the path of the unix socket that it listens at.
+func (s *Server) Socket() string { return s.socket }
 
 // Disk returns the rows that would be there if the process died now.
 func (s *Server) Disk() []Row {
@@ -128,7 +137,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case DiesBefore:
 		s.Kill()
 		return
-	case None, DiesWithin, DiesAfter, Stays:
+	case None, DiesWithin, DiesAfter, GivesUp, Stays:
 	}
 	status, body := s.answer(r, fault)
 	if fault == DiesWithin || fault == DiesAfter {
@@ -136,6 +145,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(status)
+	if fault == GivesUp { // as lib/httpserver does once it has sent rows
+		some := strings.LastIndex(body[:len(body)/2], "\n") + 1
+		_, _ = w.Write([]byte(body[:some] + "\ncannot execute query: took too long\n")) //nolint:gosec // G705: no browser asks a fake
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
 	_, _ = w.Write([]byte(body)) //nolint:gosec // G705: no browser asks a fake
 }
 
@@ -197,25 +212,63 @@ func readRows(r *http.Request) ([]Row, error) {
 	return rows, scanner.Err()
 }
 
-var query = regexp.MustCompile(`^"@file":="([0-9a-f]+)" "@offset":>=(\d+) \| fields "@offset"$`)
+var (
+	linesOfAFile = regexp.MustCompile(`^"@file":="([0-9a-f]+)" "@offset":>=(\d+) \| fields "@offset"$`)
+	rowsOfALog   = regexp.MustCompile(`^"@log":="([^"]+)" _time:\[(\S+), (\S+)\] .+ \| fields ("[^|]+)$`)
+)
 
-// query answers the only query that package logstore has.
+// query answers the two queries that Muster has. Of the second it decides the log and the time only: a filter after them may
+// pass too much.
 func (s *Server) query(text string) (status int, body string) {
-	found := query.FindStringSubmatch(text)
-	if found == nil {
+	var fields []string
+	var passes func(Row) bool
+	if found := linesOfAFile.FindStringSubmatch(text); found != nil {
+		from, err := strconv.ParseInt(found[2], 10, 64)
+		if err != nil {
+			return http.StatusBadRequest, err.Error()
+		}
+		fields = []string{"@offset"}
+		passes = func(row Row) bool {
+			offset, err := strconv.ParseInt(row["@offset"], 10, 64)
+			return err == nil && row["@file"] == found[1] && offset >= from
+		}
+	} else if found := rowsOfALog.FindStringSubmatch(text); found != nil {
+		for name := range strings.SplitSeq(found[4], ", ") {
+			fields = append(fields, strings.Trim(name, `"`))
+		}
+		passes = func(row Row) bool {
+			at, err := time.Parse(time.RFC3339Nano, row["_time"])
+			start, noStart := time.Parse(time.RFC3339Nano, found[2])
+			end, noEnd := time.Parse(time.RFC3339Nano, found[3])
+			return errors.Join(err, noStart, noEnd) == nil && row["@log"] == found[1] && !at.Before(start) && !at.After(end)
+		}
+	} else {
 		return http.StatusBadRequest, "cannot parse query: " + text
 	}
-	from, err := strconv.ParseInt(found[2], 10, 64)
-	if err != nil {
-		return http.StatusBadRequest, err.Error()
-	}
+	s.queries = append(s.queries, text)
 	var out strings.Builder
-	for _, rows := range [][]Row{s.disk, s.memory} {
-		for _, row := range rows {
-			if offset, err := strconv.ParseInt(row["@offset"], 10, 64); err == nil && row["@file"] == found[1] && offset >= from {
-				fmt.Fprintf(&out, "{\"@offset\":%q}\n", row["@offset"])
+	for _, row := range slices.Concat(s.disk, s.memory) {
+		if !passes(row) {
+			continue
+		}
+		asked := Row{}
+		for _, name := range fields {
+			if row[name] != "" {
+				asked[name] = row[name]
 			}
 		}
+		line, err := json.Marshal(asked)
+		if err != nil {
+			return http.StatusInternalServerError, err.Error()
+		}
+		out.Write(append(line, '\n'))
 	}
 	return http.StatusOK, out.String()
+}
+
+// Queries returns the queries that were answered, the first one first.
+func (s *Server) Queries() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.queries)
 }
