@@ -35,7 +35,7 @@ func Launcher(c Config) (instance.Orders, error) {
 
 // Register adds the actions to the front. A noun is handed the nouns whose resources it reads. Each says to
 // ec2resource, when it is registered, whether it keeps a VPC or a subnet from being deleted, and what of it goes with a
-// VPC. What is returned launches instances of Auto Scaling groups, and knows all nouns that IAM is asked about for that.
+// VPC. The orders launch instances of Auto Scaling groups, and know all nouns that IAM is asked about for that.
 func Register(f *awsfront.Front, c Config) (instance.Orders, error) {
 	ec2, err := ec2resource.New(c)
 	if err != nil {
