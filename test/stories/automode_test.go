@@ -111,7 +111,7 @@ func (k *karpenter) confined() {
 		"ec2 create-tags --resources i-0123456789abcdef0 --tags Key=kubernetes.io/cluster/muster,Value=owned",
 		"ec2 run-instances --image-id resolve:ssm:/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id --instance-type t3.small --dry-run",
 		"eks delete-cluster --name muster",
-		"sts assume-role --role-arn arn:aws:iam::" + iamAccount + ":role/muster-node-muster --role-session-name x",
+		"sts assume-role --role-arn arn:aws:iam::" + iamAccount + ":role/muster-node-muster --role-session-name karpenter",
 	} {
 		if out, err := k.aws(k.as(own), strings.Fields(call)...); err == nil {
 			k.t.Errorf("the role of Karpenter may %s:\n%s", call, out)
