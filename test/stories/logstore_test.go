@@ -205,7 +205,7 @@ func (l *logStore) fieldsOfACSR() {
 	})
 }
 
-// queries asks what an article about joins asks of CloudWatch, which names the wrong stream for the controllers.
+// queries asks what an article about joins asks of CloudWatch, but for the flags of components, which do not print them.
 func (l *logStore) queries() {
 	l.t.Helper()
 	requests := strings.Fields(l.mustKubectl("get", "csr", "-o", "name"))
@@ -215,10 +215,8 @@ func (l *logStore) queries() {
 	_, request, _ := strings.Cut(requests[0], "/")
 	const sorted = ` | fields @timestamp, @message | sort @timestamp asc | filter @message like `
 	for query, want := range map[string]string{
-		`filter @logStream not like /^kube-apiserver-audit/ | filter @logStream like /^kube-apiserver-/` + sorted + `"--authorization-mode" | limit 10000`: `--authorization-mode=`,
-		`filter @logStream like /^kube-controller-manager/` + sorted + `"--controller" | limit 10000`:                                                      `--controllers=`,
-		`filter @logStream like /^kube-apiserver-audit/` + sorted + `'` + request + `' | limit 10000`:                                                      `"verb":"create"`,
-		`filter objectRef.subresource = "approval" | display responseObject.status.conditions.0.type`:                                                      "Approved",
+		`filter @logStream like /^kube-apiserver-audit/` + sorted + `'` + request + `' | limit 10000`: `"verb":"create"`,
+		`filter objectRef.subresource = "approval" | display responseObject.status.conditions.0.type`: "Approved",
 	} {
 		l.eventually("there is an answer to "+query, func() error {
 			out, talk, err := l.try("logs", "query", "--since", "24h", query)
