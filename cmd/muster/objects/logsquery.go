@@ -48,12 +48,11 @@ func (l *logsQueryCommand) command() *cobra.Command {
 
 Logs are kept of the log types that are switched on (aws eks update-cluster-config --logging), in the log store that make logs builds.
 Values of JSON are fields: responseObject.status.conditions.0.message. Without sort, the newest rows come first.`,
-		Example: `  # Which authorization modes the API server has
-  muster logs query --since 24h 'filter @logStream not like /^kube-apiserver-audit/
-   | filter @logStream like /^kube-apiserver-/
+		Example: `  # What became of a certificate signing request
+  muster logs query --since 24h 'filter @logStream like /^kube-apiserver-audit/
    | fields @timestamp, @message
    | sort @timestamp asc
-   | filter @message like "--authorization-mode"
+   | filter @message like "csr-kdkll"
    | limit 10000'
 
   # Who approved certificate signing requests, and why
