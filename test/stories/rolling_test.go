@@ -155,11 +155,12 @@ func (i *installation) rolloutIs(phase string) {
 	i.t.Helper()
 	order := []string{"ScaleUp", "Upgrade", "ScaleDown"}
 	i.eventually("the rollout is in phase "+phase, func() error {
-		said, err := i.kubectl(managementContext, "-n", "muster", "get", "nodegroup", "default", "-o", "jsonpath={.status.rollout.phase}|{.status.rollout.drainingMachines[*]}")
+		said, err := i.kubectl(managementContext, "-n", "muster", "get", "nodegroup", "default", "-o", "jsonpath={.status.rollout.phase}|{.status.rollout.drainingMachines[*]}|{.status.conditions[?(@.type=='Ready')].message}")
 		if err != nil {
 			return err
 		}
-		is, draining, _ := strings.Cut(said, "|")
+		is, rest, _ := strings.Cut(said, "|")
+		draining, _, _ := strings.Cut(rest, "|")
 		if drained := strings.Fields(draining); len(drained) > 2 {
 			i.t.Fatalf("%v are drained at once", drained)
 		}

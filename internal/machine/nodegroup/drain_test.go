@@ -224,6 +224,39 @@ func TestDrainWaitsForDisruptionBudgets(t *testing.T) {
 	}
 }
 
+// A budget that has given a pod away counts it as gone, although nobody has deleted it: the service or the API server
+// was killed in the middle of the eviction. That pod goes, and no later pod of its name.
+func TestDrainEndsAnEvictionThatWasCutShort(t *testing.T) {
+	w, r := draining(t)
+	w.faults.evict = func(client.Client, client.Object) error { return refusal() }
+	created := func(pod string) metav1.Time {
+		is := &corev1.Pod{}
+		if err := w.cluster.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: pod}, is); err != nil {
+			t.Fatal(err)
+		}
+		return is.CreationTimestamp
+	}
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptedPods: map[string]metav1.Time{
+			"web-0": metav1.NewTime(created("web-0").Add(time.Second)),
+			"web-1": created("web-1"),
+		}},
+	}
+	if err := w.cluster.Create(t.Context(), budget); err != nil {
+		t.Fatal(err)
+	}
+	w.faults.fail("cluster list *v1.PodDisruptionBudgetList", 1)
+	if _, err := reconcileOnce(t, r, id); !errors.Is(err, errTest) {
+		t.Errorf("the budgets cannot be read: %v", err)
+	}
+	mustReconcile(t, r, id)
+	if got := w.evicted(t); !slices.Equal(got, []string{"web-0"}) {
+		t.Errorf("deleted %q", got)
+	}
+	w.wantDrained(t, "Draining", "2 pods are left, and default/web-1 may not be evicted: The disruption budget web needs 2 healthy pods and has 2 currently")
+}
+
 // A cluster that ends has its pods deleted, whatever budgets they have. They get the time that they ask for.
 func TestDrainOfAClusterThatEnds(t *testing.T) {
 	w, r := draining(t)

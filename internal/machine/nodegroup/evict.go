@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -67,10 +68,35 @@ func evictable(pod *corev1.Pod) bool {
 // the pod may not go yet, as for a disruption budget, or that it is gone. Any other refusal is the pod's own too: it
 // must not hold up the rest.
 func (r *machines) evict(ctx context.Context, pod *corev1.Pod) (why string, gone bool, err error) {
-	return refused(pod, r.cluster.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+	err = r.cluster.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
-	}))
+	})
+	if _, budget := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); budget {
+		given, unknown := granted(ctx, r.clusterLive, pod)
+		if unknown != nil {
+			return "", false, unknown
+		}
+		if given {
+			return r.deletePod(ctx, pod)
+		}
+	}
+	return refused(pod, err)
+}
+
+// granted reports whether a disruption budget has given the pod away already. An API server takes an eviction off the
+// budget first and deletes the pod then (pkg/registry/core/pod/storage, EvictionREST). If it dies in between, or the
+// service does, whose request ends with it, the budget counts the pod as gone for two minutes (pkg/controller/disruption,
+// DeletionTimeout), and gives away neither another one nor this one again.
+func granted(ctx context.Context, cluster client.Reader, pod *corev1.Pod) (bool, error) {
+	list := &policyv1.PodDisruptionBudgetList{}
+	if err := cluster.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
+		return false, fmt.Errorf("listing the disruption budgets of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return slices.ContainsFunc(list.Items, func(budget policyv1.PodDisruptionBudget) bool {
+		at, has := budget.Status.DisruptedPods[pod.Name]
+		return has && pod.CreationTimestamp.Before(&at) // else it was an earlier pod of that name
+	}), nil
 }
 
 // deletePod deletes one pod, this very one, as evict evicts it.
