@@ -58,7 +58,8 @@ func (f *Files) Has(name string) bool {
 	return err == nil
 }
 
-// Kinds are the CustomResourceDefinitions that an add-on brings along.
+// Kinds are the CustomResourceDefinitions that an add-on brings along. They are the caller's own: applied, an object is what
+// the API server made of it, and is not taken a second time.
 func (f *Files) Kinds(name string) ([]*unstructured.Unstructured, error) {
 	known, _ := f.catalogue.Find(name)
 	if known.Kinds == "" {
@@ -67,7 +68,7 @@ func (f *Files) Kinds(name string) ([]*unstructured.Unstructured, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if kinds := f.read[name]; kinds != nil {
-		return kinds, nil
+		return copied(kinds), nil
 	}
 	content, err := os.ReadFile(f.path(known.Kinds))
 	if err != nil {
@@ -90,7 +91,15 @@ func (f *Files) Kinds(name string) ([]*unstructured.Unstructured, error) {
 		f.read = map[string][]*unstructured.Unstructured{}
 	}
 	f.read[name] = kinds
-	return kinds, nil
+	return copied(kinds), nil
+}
+
+func copied(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	all := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, object := range objects {
+		all = append(all, object.DeepCopy())
+	}
+	return all
 }
 
 // Load gives the machines of the cluster the image of an add-on; machines that come later have the image, too.

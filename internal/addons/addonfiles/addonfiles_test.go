@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"muster.dev/muster/internal/addons/coredns"
 	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/addons/snapshotcontroller"
@@ -138,6 +140,10 @@ func TestKindsOfTheGatewayAPI(t *testing.T) {
 			}
 			if len(kinds) != 2 || kinds[1].GetName() != "httproutes.gateway.networking.k8s.io" || kinds[0].Object["status"] != nil {
 				t.Errorf("the kinds are %v", kinds)
+			}
+			kinds[0].SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "muster"}})
+			if again, err := f.Kinds(traefik.Name); err != nil || again[0].GetManagedFields() != nil {
+				t.Errorf("the kinds have what an earlier caller's became: %v, %v", again, err)
 			}
 			if kinds, err := f.Kinds(coredns.Name); err != nil || kinds != nil {
 				t.Errorf("CoreDNS brings %v along: %v", kinds, err)
