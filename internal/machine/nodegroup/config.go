@@ -15,6 +15,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -205,7 +206,7 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 // ClusterOptions makes the cluster's cache hold what the controllers read and no more: of Secrets only machines'
-// tokens, and of Nodes not the long lists of images. The cluster need not be up when it is made: it serves the three
+// tokens, and of Nodes not the long lists of images. The cluster need not be up when it is made: it serves the
 // kinds it always serves.
 func ClusterOptions(options *cluster.Options) {
 	tokens := labels.NewSelector()
@@ -231,6 +232,7 @@ func staticMapper() meta.RESTMapper {
 		corev1.SchemeGroupVersion.WithKind("Node"):                              meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                         meta.RESTScopeNamespace,
 		certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"): meta.RESTScopeRoot,
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):             meta.RESTScopeNamespace,
 	} {
 		mapper.Add(kind, scope)
 		mapper.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), scope) // the cache asks for lists by this name

@@ -246,6 +246,9 @@ func TestDrainEndsAnEvictionThatWasCutShort(t *testing.T) {
 	if err := w.cluster.Create(t.Context(), budget); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := staticMapper().RESTMapping(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget").GroupKind(), "v1"); err != nil {
+		t.Errorf("a real cluster cannot be asked: %v", err)
+	}
 	w.faults.fail("cluster list *v1.PodDisruptionBudgetList", 1)
 	if _, err := reconcileOnce(t, r, id); !errors.Is(err, errTest) {
 		t.Errorf("the budgets cannot be read: %v", err)
