@@ -24,7 +24,7 @@ func sound() Facts {
 		Kinds:    Fact[[]Kind]{Is: []Kind{{"/k", []string{"v1"}, map[string]bool{"v1": true, "v1beta1": false}}}},
 		Stored:   Fact[[]Stored]{Is: []Stored{{"/apis/x.io/v1/Y", 0}}},
 		Host: Host{
-			Memory: Fact[Amount]{Is: Amount{400 << 20, 400 << 20}}, Disk: Fact[Amount]{Is: Amount{10 << 30, 100 << 30}}, Etcd: Fact[Amount]{Is: Amount{1 << 30, 4 << 30}},
+			Memory: Fact[Amount]{Is: Amount{400 << 20, 400 << 20}}, Disk: Fact[Amount]{Is: Amount{5 << 30, 100 << 30}}, Etcd: Fact[Amount]{Is: Amount{1 << 30, 4 << 30}},
 			Certificates: Fact[[]Certificate]{Is: []Certificate{{"etcd", now.Add(7 * 24 * time.Hour), true}, {"ca", now.Add(90 * 24 * time.Hour), false}}},
 		},
 	}

@@ -147,7 +147,9 @@ func TestDisk(t *testing.T) {
 		"just enough":         {available: 1 << 30, total: 10 << 30},
 		"too little to start": {available: 1<<30 - 1, total: 2 << 30, want: "the file system of /s has 1023 MiB left, and a cluster needs 1024 MiB to start: free some space, or choose another --state-dir"},
 		"none":                {want: "the file system of /s has 0 MiB left, and a cluster needs 1024 MiB to start: free some space, or choose another --state-dir"},
-		"pods are evicted":    {available: 9 << 30, total: 100 << 30, want: "the file system of /s has 9 % left, and kubelets evict pods below 10 %: free some space, or choose another --state-dir"},
+		"a large disk":        {available: 10 << 30, total: 1000 << 30},
+		"the reserve":         {available: 5 << 30, total: 100 << 30},
+		"less than that":      {available: 5<<30 - 1, total: 100 << 30, want: "the file system of /s has 5119 MiB left, and with less than 5120 MiB no volumes are made and machines are stopped: free some space, or choose another --state-dir"},
 	} {
 		is(t, name, Disk("/s", tc.available, tc.total), tc.want)
 	}

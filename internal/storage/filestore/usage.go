@@ -11,17 +11,15 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"muster.dev/muster/internal/platform/hostreserve"
 )
 
 // Space is how much room the host's file system has for volumes, in bytes and in files.
 type Space struct{ Total, Available, Files, FilesAvailable int64 }
 
-// maxReserve is the largest reserve, in bytes.
-const maxReserve = 10 << 30
-
-// Reserve is the room, in bytes, that neither volumes nor machines are to take: a twentieth of the disk, and at most 10
-// GiB. Other data on the disk, such as etcd's, needs it.
-func (s Space) Reserve() int64 { return min(s.Total/20, maxReserve) }
+// Reserve is the room, in bytes, that neither volumes nor machines are to take ([hostreserve.Of]).
+func (s Space) Reserve() int64 { return hostreserve.Of(s.Total) }
 
 // Room is what new volumes may be promised, in bytes.
 func (s Space) Room() int64 {

@@ -15,13 +15,13 @@ import (
 
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/host"
+	"muster.dev/muster/internal/platform/hostreserve"
 	"muster.dev/muster/internal/platform/sparsedisk"
 	"muster.dev/muster/internal/platform/statedir"
-	"muster.dev/muster/internal/storage/filestore"
 )
 
 // Disks of machines together may hold more than the host's disk. Before it is full, at its reserve
-// (filestore.Space.Reserve), the machine whose disk has grown most since is stopped, as by a power loss: etcd goes on
+// ([hostreserve.Of]), the machine whose disk has grown most since is stopped, as by a power loss: etcd goes on
 // writing, and so do all other machines.
 
 const (
@@ -43,7 +43,7 @@ const reserveFile = "stopped-for-reserve"
 type room struct{ total, available, dirty int64 }
 
 // reserve is the room that is not a machine's to take.
-func (r room) reserve() int64 { return filestore.Space{Total: r.total}.Reserve() }
+func (r room) reserve() int64 { return hostreserve.Of(r.total) }
 
 // left is the room when what is in memory has been written: it may be for this disk, and nothing stops it any more. So
 // much as the reserve counts, at most: it may be for another disk, too.
