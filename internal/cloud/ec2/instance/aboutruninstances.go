@@ -54,7 +54,7 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 		a.ec2.Target(call, "instance", "*", nil, made),
 		a.ec2.Target(call, "network-interface", "*", nil, map[string][]string{"ec2:Subnet": {a.ec2.ARN(call, "subnet/"+subnet.Name)}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}, "ec2:AssociatePublicIpAddress": {"false"}}),
 	}
-	network, err := aboutNetwork(ctx, call, a.ec2, subnet, vpc, data.GroupIDs())
+	network, err := aboutNetwork(ctx, a, call, in, data, subnet)
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +86,19 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 }
 
 // aboutNetwork are the subnet and the security groups of a launch.
-func aboutNetwork(ctx context.Context, call *awsfront.Call, of *ec2resource.EC2, subnet *v1alpha1.Subnet, vpc string, groups []string) ([]awsfront.Target, error) {
-	used, err := aboutUsed(ctx, call, of, ec2id.Subnet, subnet.Name, map[string][]string{"ec2:SubnetID": {subnet.Name}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {subnet.Spec.AvailabilityZone}})
+func aboutNetwork(ctx context.Context, a *Actions, call *awsfront.Call, in *runInstancesInput, data launchtemplate.Data, subnet *v1alpha1.Subnet) ([]awsfront.Target, error) {
+	groups, err := askedGroups(ctx, a, in, data, subnet)
+	if err != nil {
+		return nil, err
+	}
+	vpc := a.ec2.ARN(call, "vpc/"+subnet.Spec.VPCID)
+	used, err := aboutUsed(ctx, call, a.ec2, ec2id.Subnet, subnet.Name, map[string][]string{"ec2:SubnetID": {subnet.Name}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {subnet.Spec.AvailabilityZone}})
 	if err != nil {
 		return nil, err
 	}
 	targets := []awsfront.Target{used}
 	for _, id := range groups {
-		used, err := aboutUsed(ctx, call, of, ec2id.SecurityGroup, id, map[string][]string{"ec2:SecurityGroupID": {id}, "ec2:Vpc": {vpc}})
+		used, err := aboutUsed(ctx, call, a.ec2, ec2id.SecurityGroup, id, map[string][]string{"ec2:SecurityGroupID": {id}, "ec2:Vpc": {vpc}})
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,31 @@ import (
 // launchGroups are the security groups of the machines that a request makes. An empty result means the VPC's default
 // group.
 func (a *Actions) launchGroups(ctx context.Context, in *runInstancesInput, data launchtemplate.Data, subnet *v1alpha1.Subnet) ([]string, error) {
+	ids, err := namedGroups(ctx, a, in, data, subnet)
+	if err != nil {
+		return nil, err
+	}
+	return ids, a.checkGroups(ctx, ids, subnet)
+}
+
+// askedGroups are the security groups of a launch that IAM is asked about: those that the request names by id or by name, or
+// the VPC's default group, which the machines have otherwise. A name that no group has stands for all groups, and the action
+// refuses it afterwards.
+func askedGroups(ctx context.Context, a *Actions, in *runInstancesInput, data launchtemplate.Data, subnet *v1alpha1.Subnet) ([]string, error) {
+	ids, err := namedGroups(ctx, a, in, data, subnet)
+	switch {
+	case lost(err) != nil:
+		return nil, err
+	case err != nil:
+		return append(slices.Clone(data.GroupIDs()), "*"), nil //nolint:nilerr // the action refuses it
+	case len(ids) == 0 && subnet.Spec.VPCID != "":
+		return []string{v1alpha1.DefaultSecurityGroupID(subnet.Spec.VPCID)}, nil
+	}
+	return ids, nil
+}
+
+// namedGroups are the ids of the security groups that a request names by id or by name.
+func namedGroups(ctx context.Context, a *Actions, in *runInstancesInput, data launchtemplate.Data, subnet *v1alpha1.Subnet) ([]string, error) {
 	ids := slices.Clone(data.GroupIDs())
 	if len(in.SecurityGroups) > 0 {
 		var all v1alpha1.SecurityGroupList
@@ -31,7 +56,7 @@ func (a *Actions) launchGroups(ctx context.Context, in *runInstancesInput, data 
 			ids = append(ids, all.Items[at].Name)
 		}
 	}
-	return ids, a.checkGroups(ctx, ids, subnet)
+	return ids, nil
 }
 
 // checkGroupsOf refuses security groups that an instance cannot have.
