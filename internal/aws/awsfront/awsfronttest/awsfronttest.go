@@ -48,6 +48,8 @@ type Gate struct {
 	Asked []string
 	// Denies has every action denied.
 	Denies bool
+	// Answered, if not nil, is called when a question was answered: what others do between the questions and the action.
+	Answered func()
 
 	misfits []error
 }
@@ -77,6 +79,9 @@ func (g *Gate) Authorize(_ awsfront.Caller, action string, about awsfront.Target
 	}
 	slices.Sort(keys)
 	g.Asked = append(g.Asked, strings.TrimSpace(fmt.Sprint(action, " ", about.Resource, " ", strings.Join(keys, " "))))
+	if g.Answered != nil {
+		defer g.Answered()
+	}
 	if g.Denies {
 		return &awsfault.Error{Code: "AccessDenied", Status: http.StatusForbidden, Message: "no", OfIAM: true}
 	}

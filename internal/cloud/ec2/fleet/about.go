@@ -25,6 +25,13 @@ func (a *Actions) aboutCreateFleet(ctx context.Context, call *awsfront.Call, in 
 	if err := in.check(); err != nil { // before each of its pools is looked up: their number is bounded there
 		return nil, err
 	}
+	for i := range in.LaunchTemplateConfigs {
+		fixed, err := a.instances.Fix(ctx, in.launch(pool{config: i, override: -1}, false))
+		if err != nil {
+			return nil, ec2resource.Away(err)
+		}
+		in.LaunchTemplateConfigs[i].fixed = &fixed
+	}
 	fleet := a.ec2.Target(call, resource, "*", nil, nil)
 	for _, s := range in.TagSpecifications {
 		if s.ResourceType == resource {

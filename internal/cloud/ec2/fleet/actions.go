@@ -11,6 +11,7 @@
 //	no pool is valid                       the request is refused with the error of the first one, and nothing is made
 //	the request has DryRun                 the first valid pool is found, and nothing is made: the answer is DryRunOperation
 //	the service is killed between two writes  the SDK sends the same token again, and the instances that lack are made
+//	a template changes while IAM is asked  the instances are of the version that IAM was asked about
 //	the same token comes with other parameters  refused with IdempotentParameterMismatch
 //	some instances were made, the rest had no room, and the token comes again  what has room by then is made
 package fleet

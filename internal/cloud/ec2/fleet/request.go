@@ -27,6 +27,9 @@ type createFleetInput struct {
 type config struct {
 	LaunchTemplateSpecification templateSpecification
 	Overrides                   []override
+
+	// fixed has the version of the template that IAM was asked about; nil before that.
+	fixed *instance.Launch
 }
 
 type templateSpecification struct{ LaunchTemplateID, LaunchTemplateName, Version string }
@@ -146,6 +149,9 @@ func (in *createFleetInput) launch(p pool, spot bool) instance.Launch {
 	l := instance.Launch{
 		Template: template.NamedTemplate{LaunchTemplateID: named.LaunchTemplateID, LaunchTemplateName: named.LaunchTemplateName}, Version: named.Version, SubnetID: over.SubnetID, Spot: spot,
 		Data: launchtemplate.Data{InstanceType: over.InstanceType, ImageID: over.ImageID, TagSpecifications: in.launchTags()},
+	}
+	if fixed := in.LaunchTemplateConfigs[p.config].fixed; fixed != nil {
+		l.Template, l.Version, l.Refused = fixed.Template, fixed.Version, fixed.Refused
 	}
 	if over.AvailabilityZone != "" {
 		l.Data.Placement = &launchtemplate.Placement{AvailabilityZone: over.AvailabilityZone}

@@ -27,6 +27,8 @@ type Launch struct {
 	Data     launchtemplate.Data
 	SubnetID string
 	Spot     bool
+	// Refused is why there was no such template when the launch was fixed; see [Launcher.Fix].
+	Refused error
 }
 
 // Launcher launches instances as RunInstances does, for actions that choose what they launch.
@@ -34,6 +36,19 @@ type Launcher struct{ actions *Actions }
 
 // NewLauncher returns what launches as the package's own action does.
 func NewLauncher(a *Actions) Launcher { return Launcher{a} }
+
+// Fix returns a launch that goes by the very version of the launch template that there is now, or that is refused as it would
+// be now. IAM is asked about a fixed launch, and the same one is made: later the default version of the template may be
+// another one, and the name another template's.
+func (l Launcher) Fix(ctx context.Context, of Launch) (Launch, error) {
+	in := &runInstancesInput{LaunchTemplate: &versionOfTemplate{of.Template.LaunchTemplateID, of.Template.LaunchTemplateName, of.Version}}
+	if err := fixTemplate(ctx, l.actions, in); err != nil {
+		return of, err
+	}
+	named := in.LaunchTemplate
+	of.Template, of.Version, of.Refused = template.NamedTemplate{LaunchTemplateID: named.LaunchTemplateID, LaunchTemplateName: named.LaunchTemplateName}, named.Version, in.refused
+	return of, nil
+}
 
 // Plan is a Launch that was checked: instances of it can be made if there is room.
 type Plan struct {
@@ -108,9 +123,9 @@ func (l Launcher) MadeBefore(ctx context.Context, sent awsresource.Token) (map[c
 func (l Launcher) inputOf(ctx context.Context, of Launch) (*runInstancesInput, error) {
 	in := &runInstancesInput{
 		Data: of.Data, SubnetID: of.SubnetID, MinCount: new(int32(1)), MaxCount: new(int32(1)),
-		LaunchTemplate: &versionOfTemplate{of.Template.LaunchTemplateID, of.Template.LaunchTemplateName, of.Version},
+		LaunchTemplate: &versionOfTemplate{of.Template.LaunchTemplateID, of.Template.LaunchTemplateName, of.Version}, refused: of.Refused,
 	}
-	base, err := l.actions.launchData(ctx, &runInstancesInput{LaunchTemplate: in.LaunchTemplate})
+	base, err := l.actions.launchData(ctx, &runInstancesInput{LaunchTemplate: in.LaunchTemplate, refused: of.Refused})
 	if err != nil {
 		return in, err
 	}

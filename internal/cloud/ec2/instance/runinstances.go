@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,12 +42,39 @@ type runInstancesInput struct {
 	InstanceInitiatedShutdownBehavior string
 	ClientToken                       string
 	DryRun                            bool
+
+	// refused is why there was no launch template to go by when IAM was asked about the request; nil if there was one.
+	refused error
 }
 
 type versionOfTemplate struct{ LaunchTemplateID, LaunchTemplateName, Version string }
 
 func (a *Actions) runInstances() awsfront.Spec[runInstancesInput, reservation] {
-	return awsfront.Spec[runInstancesInput, reservation]{About: a.aboutRunInstances, Do: a.doRunInstances}
+	return awsfront.Spec[runInstancesInput, reservation]{
+		About: func(ctx context.Context, call *awsfront.Call, in *runInstancesInput) ([]awsfront.Target, error) {
+			if err := fixTemplate(ctx, a, in); err != nil {
+				return nil, err
+			}
+			return a.aboutRunInstances(ctx, call, in)
+		},
+		Do: a.doRunInstances,
+	}
+}
+
+// fixTemplate has a request go by the very version of the launch template that there is now, or be refused as it would be
+// now. IAM is asked about what that version says, such as its role. Later the default version of the template may be another
+// one, and the name another template's.
+func fixTemplate(ctx context.Context, a *Actions, in *runInstancesInput) error {
+	if in.LaunchTemplate == nil {
+		return nil
+	}
+	found, version, err := findVersion(ctx, a.templates, in.LaunchTemplate)
+	if err != nil {
+		in.refused = err
+		return lost(err)
+	}
+	in.LaunchTemplate = &versionOfTemplate{LaunchTemplateID: found.Name, Version: strconv.FormatInt(version.Number, 10)}
+	return nil
 }
 
 // doRunInstances makes the machines. Machines that the same request made before are not made again.

@@ -104,8 +104,8 @@ func (a *Actions) wantedInstances(ctx context.Context, in *runInstancesInput) (*
 // launchData is what the request says, and where it says nothing, what its launch template does. The security groups of
 // a template are those of an interface that the request describes without any.
 func (a *Actions) launchData(ctx context.Context, in *runInstancesInput) (launchtemplate.Data, error) {
-	if in.LaunchTemplate == nil {
-		return in.Data, nil
+	if in.LaunchTemplate == nil || in.refused != nil {
+		return in.Data, in.refused
 	}
 	_, version, err := findVersion(ctx, a.templates, in.LaunchTemplate)
 	if err != nil {
