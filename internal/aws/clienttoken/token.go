@@ -24,7 +24,8 @@
 //	it is killed between two of three writes   the second request makes the third
 //	the same token comes with other parameters refused, in the service's own words
 //	the object was deleted meanwhile           the token is forgotten with it, and the request is a new one
-//	an instance is still shown as terminated   refused with Terminated
+//	some instances are shown as terminated     they count as made: none is launched in their place
+//	all instances are shown as terminated      refused with Terminated
 //	two requests come at once                  the lock makes them one after the other
 //	a request has no token                     it is new
 package clienttoken

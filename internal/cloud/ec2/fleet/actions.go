@@ -13,6 +13,7 @@
 //	the service is killed between two writes  the SDK sends the same token again, and the instances that lack are made
 //	a template changes while IAM is asked  the instances are of the version that IAM was asked about
 //	the same token comes with other parameters  refused with IdempotentParameterMismatch
+//	some instances were terminated, and the token comes again  none is made in their place, and the answer has all of them
 //	some instances were made, the rest had no room, and the token comes again  what has room by then is made
 package fleet
 

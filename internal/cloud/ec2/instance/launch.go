@@ -113,10 +113,11 @@ func (l Launcher) Make(ctx context.Context, p *Plan, sent awsresource.Token, of 
 	return m, nil
 }
 
-// MadeBefore returns the instances that requests with the client token made, by their marks. A token whose instances are
-// gone is refused with IdempotentInstanceTerminated while they are shown as terminated.
+// MadeBefore returns the instances that requests with the client token made, by their marks, also those that were terminated
+// while they are described. A token whose instances are all gone is refused with IdempotentInstanceTerminated meanwhile.
 func (l Launcher) MadeBefore(ctx context.Context, sent awsresource.Token) (map[clienttoken.Mark]*v1alpha1.Machine, error) {
-	return l.actions.madeBefore(ctx, sent)
+	made, _, err := l.actions.madeBefore(ctx, sent)
+	return made, err
 }
 
 // inputOf returns the request of RunInstances that asks for the same.

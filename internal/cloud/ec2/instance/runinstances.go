@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,7 +91,7 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 	if in.ClientToken != "" {
 		defer a.ec2.Locks.Hold("RunInstances " + sent.Key.Label())()
 	}
-	made, err := a.madeBefore(ctx, sent)
+	made, gone, err := a.madeBefore(ctx, sent)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 	}
 	left.Release()
 	a.AwaitAddresses(ctx, machines)
-	return a.showReservation(ctx, call, machines)
+	return a.showReservation(ctx, call, machines, gone)
 }
 
 // create makes the machine with the index of a request. The marks by which the request is found again are in the same write.
@@ -153,8 +154,10 @@ func (a *Actions) AwaitAddresses(ctx context.Context, machines []*v1alpha1.Machi
 				continue
 			}
 			now := &v1alpha1.Machine{}
-			if err := a.ec2.Management.Get(ctx, client.ObjectKeyFromObject(m), now); err != nil {
-				return false, client.IgnoreNotFound(err)
+			if err := a.ec2.Management.Get(ctx, client.ObjectKeyFromObject(m), now); apierrors.IsNotFound(err) {
+				continue // it was terminated before it had one
+			} else if err != nil {
+				return false, err
 			}
 			if *m = *now; !AddressOf(m).IsValid() {
 				return false, nil
@@ -164,7 +167,8 @@ func (a *Actions) AwaitAddresses(ctx context.Context, machines []*v1alpha1.Machi
 	})
 }
 
-func (a *Actions) showReservation(ctx context.Context, call *awsfront.Call, machines []*v1alpha1.Machine) (*reservation, error) {
+// showReservation shows the machines of one reservation. Machines that are gone have the time of their end, by name.
+func (a *Actions) showReservation(ctx context.Context, call *awsfront.Call, machines []*v1alpha1.Machine, gone map[string]time.Time) (*reservation, error) {
 	slices.SortFunc(machines, func(x, y *v1alpha1.Machine) int {
 		return cmp.Compare(x.Spec.Reservation.Index, y.Spec.Reservation.Index)
 	})
@@ -174,40 +178,57 @@ func (a *Actions) showReservation(ctx context.Context, call *awsfront.Call, mach
 	}
 	shown := make([]instance, 0, len(machines))
 	for _, m := range machines {
+		if at, terminated := gone[m.Name]; terminated {
+			shown = append(shown, view.showTerminated(m, at))
+			continue
+		}
 		shown = append(shown, view.show(m))
 	}
 	return &reserved(shown)[0], nil
 }
 
-// madeBefore are the machines that requests with the token have made, by their marks.
-func (a *Actions) madeBefore(ctx context.Context, sent awsresource.Token) (map[clienttoken.Mark]*v1alpha1.Machine, error) {
-	made := map[clienttoken.Mark]*v1alpha1.Machine{}
+// madeBefore are the machines that requests with the token have made, by their marks. Machines that were terminated are among
+// them while they are described, with the time of their end by their name: the request does not make them again. A token whose
+// machines are all gone is refused.
+func (a *Actions) madeBefore(ctx context.Context, sent awsresource.Token) (made map[clienttoken.Mark]*v1alpha1.Machine, gone map[string]time.Time, err error) {
+	made, gone = map[clienttoken.Mark]*v1alpha1.Machine{}, map[string]time.Time{}
 	if sent.Key.Token == "" {
-		return made, nil
+		return made, gone, nil
 	}
+	note := func(m *v1alpha1.Machine) bool {
+		mark, err := clienttoken.ParseMark(m.Annotations[clienttoken.Annotation])
+		if err != nil || m.Spec.Reservation == nil {
+			return false
+		}
+		made[mark] = m
+		return true
+	}
+	// The machines come first: an instance is at every moment one, or remembered.
 	var found v1alpha1.MachineList
 	if err := a.ec2.Management.List(ctx, &found, client.MatchingLabels(sent.Labels())); err != nil {
-		return nil, ec2resource.Away(fmt.Errorf("looking for the instances of a client token: %w", err))
+		return nil, nil, ec2resource.Away(fmt.Errorf("looking for the instances of a client token: %w", err))
 	}
+	terminated, err := a.terminated(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range terminated {
+		if m := &terminated[i].Machine; m.Labels[clienttoken.Label] == sent.Key.Label() && note(m) {
+			gone[m.Name] = terminated[i].At.Time
+		}
+	}
+	living := false
 	for i := range found.Items {
 		m := &found.Items[i]
-		if mark, err := clienttoken.ParseMark(m.Annotations[clienttoken.Annotation]); err == nil && m.Spec.Reservation != nil {
-			made[mark] = m
+		if note(m) {
+			living = true
+			delete(gone, m.Name) // it is about to go
 		}
 	}
-	if len(made) > 0 {
-		return made, nil
+	if !living && len(gone) > 0 {
+		return nil, nil, clienttoken.Terminated()
 	}
-	gone, err := a.terminated(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range gone {
-		if t.Machine.Labels[clienttoken.Label] == sent.Key.Label() {
-			return nil, clienttoken.Terminated()
-		}
-	}
-	return made, nil
+	return made, gone, nil
 }
 
 // countOf is how many instances the request makes: those that it made before, or as many as have an address, one for
