@@ -56,6 +56,19 @@ func (f Filter) String() string {
 	}
 }
 
+// spend returns how many of some bytes are left after the filter in LogsQL; it is negative if they do not suffice.
+func (f Filter) spend(left int) int {
+	const around = 4 // bytes between two parts, or before a part
+	if len(f.Parts) == 0 {
+		return left - len(f.String()) - around
+	}
+	left -= around
+	for i := 0; i < len(f.Parts) && left >= 0; i++ {
+		left = f.Parts[i].spend(left)
+	}
+	return left
+}
+
 func join(parts []Filter, between string) string {
 	texts := make([]string, len(parts))
 	for i, part := range parts {

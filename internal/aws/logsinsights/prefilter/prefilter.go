@@ -29,10 +29,30 @@ func Of(q *logsinsights.Query) Filter {
 			t.made[c.As] = true
 		case *logsinsights.Sort:
 		default: // later commands see other rows
-			return and(all...)
+			return bounded(and(all...))
 		}
 	}
-	return and(all...)
+	return bounded(and(all...))
+}
+
+// maxFilter is how many bytes a filter may have in LogsQL. VictoriaLogs refuses a query of more than 16 KiB
+// (-search.maxQueryLen), and the rest of the query needs room, too.
+const maxFilter = 8 << 10
+
+// bounded leaves out what makes a filter too long: events that pass for that are dropped by the evaluation.
+func bounded(f Filter) Filter {
+	parts := []Filter{f}
+	if f.Kind == And {
+		parts = f.Parts
+	}
+	var kept []Filter
+	left := maxFilter
+	for _, part := range parts {
+		if rest := part.spend(left); rest >= 0 {
+			kept, left = append(kept, part), rest
+		}
+	}
+	return and(kept...)
 }
 
 // Fields returns the names of the fields in the log store that a query reads, sorted: the events need no others. The store's own

@@ -56,6 +56,8 @@ func TestFilters(t *testing.T) {
 		`fields b as a | filter a = "x" and b = "y"`:    `"b":="y"`,
 		`parse "*" as a | filter a = "x" and a.b = "y"`: `*`,
 		`limit 5 | filter a = "x"`:                      `*`,
+		"filter `a*` != 'x' and b = 'y'":                `"b":="y"`,
+		"filter `*` not like 'x'":                       `*`,
 		`filter a = ""`:                                 `!*`,
 		`filter a like ""`:                              `"a":*`,
 		`filter @message like "" and @message != ""`:    `*`,
@@ -63,6 +65,25 @@ func TestFilters(t *testing.T) {
 	} {
 		if got := prefilter.Of(parse(t, query)).String(); got != want {
 			t.Errorf("%s\n%s\nwant\n%s", query, got, want)
+		}
+	}
+}
+
+// VictoriaLogs refuses a query of more than 16 KiB. A part that makes a filter too long is left out, and the rest still counts.
+func TestLongFilters(t *testing.T) {
+	numbers := "[" + strings.TrimSuffix(strings.Repeat("1, ", 3000), ", ") + "]"
+	for query, want := range map[string]string{
+		"filter a in " + numbers + ` | filter b = "y"`:             `"b":="y"`,
+		"filter a in " + numbers + ` and b = "y"`:                  `"b":="y"`,
+		"filter a in " + numbers:                                   `*`,
+		"filter a not in " + numbers:                               `*`,
+		`filter a like "` + strings.Repeat("x.", 4000) + `"`:       `*`,
+		"filter not (" + strings.Repeat(`a > 1 or `, 900) + "b)":   `*`,
+		"filter not (" + strings.Repeat(`a = "1" or `, 700) + "b)": `*`,
+	} {
+		filter := prefilter.Of(parse(t, query))
+		if got := filter.String(); got != want || len(got) > 8<<10 {
+			t.Errorf("%.80s…: %d bytes, %.200s, want %s", query, len(got), got, want)
 		}
 	}
 }

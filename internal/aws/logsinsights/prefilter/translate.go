@@ -55,10 +55,11 @@ func negateIf(negated bool, p pair) (most, least Filter) {
 	return p.most, p.least
 }
 
-// field returns the field of the store that an expression is.
+// field returns the field of the store that an expression is. For the store a name that ends with * stands for all fields that
+// begin so, also between quotes (newFilterGeneric in VictoriaLogs' lib/logstorage): such a field is left to the evaluation.
 func (t translator) field(e logsinsights.Expression) (string, bool) {
 	name, ok := e.(*logsinsights.Name)
-	if !ok || t.made[name.Flat] {
+	if !ok || t.made[name.Flat] || strings.HasSuffix(name.Flat, "*") {
 		return "", false
 	}
 	for _, holder := range name.Holders() { // a map or list that the query made
