@@ -70,8 +70,12 @@ func New(c Config) (*Controller, error) {
 
 // Left reports whether a cluster has something that is to be taken away before its Karpenter ends.
 func Left(c component.Config) bool {
-	_, err := os.Stat(c.KarpenterCredentials())
-	return !errors.Is(err, fs.ErrNotExist)
+	for _, path := range []string{begun(c), c.KarpenterCredentials()} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
 }
 
 // Run keeps the cluster as its spec says until the context ends, or everything is taken away.
@@ -111,6 +115,9 @@ func (k *Controller) step(ctx context.Context) (next time.Duration, err error) {
 
 // prepare does everything that Karpenter needs. The credentials come last: with them Karpenter starts.
 func (k *Controller) prepare(ctx context.Context) error {
+	if err := k.begin(); err != nil {
+		return err
+	}
 	if err := k.kinds(ctx); err != nil {
 		return err
 	}
@@ -231,8 +238,10 @@ func (k *Controller) takeAway(ctx context.Context) error {
 	if err := identityservice.RemoveKarpenterRole(ctx, store, identityservice.DefaultAccount, k.Plane.Dir.Namespace()); err != nil {
 		return err
 	}
-	if err := os.Remove(k.Plane.KarpenterCredentials()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the credentials of Karpenter: %w", err)
+	for _, path := range []string{k.Plane.KarpenterCredentials(), begun(k.Plane)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the credentials of Karpenter: %w", err)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -295,8 +296,11 @@ func TestWithoutTheIdentityService(t *testing.T) {
 	w := newWorld(t)
 	store := w.store
 	w.Store = func() identityservice.Store { return nil }
-	if err := w.prepare(t.Context()); !errors.Is(err, identityservice.ErrNotReady) || Left(w.Plane) {
+	if err := w.prepare(t.Context()); !errors.Is(err, identityservice.ErrNotReady) {
 		t.Errorf("prepared: %v", err)
+	}
+	if _, err := os.Stat(w.Plane.KarpenterCredentials()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Karpenter would start: %v", err)
 	}
 	w.Store = func() identityservice.Store { return store }
 	w.prepared()
@@ -305,3 +309,49 @@ func TestWithoutTheIdentityService(t *testing.T) {
 		t.Errorf("taken away: %v", err)
 	}
 }
+
+// A cluster that is switched off again before it is prepared, wherever that was cut short, keeps nothing of it.
+func TestSwitchedOffBeforeItIsPrepared(t *testing.T) {
+	t.Parallel()
+	failing := errors.New("no")
+	for name, cut := range map[string]func(*world){
+		"without kinds":  func(w *world) { w.Kinds = func() ([]*unstructured.Unstructured, error) { return nil, failing } },
+		"without a role": func(w *world) { w.Roles = rolesThatFail{failing} },
+		"without credentials": func(w *world) {
+			w.Assume = func(string) (identityservice.Credentials, error) { return identityservice.Credentials{}, failing }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			cut(w)
+			if err := w.prepare(t.Context()); !errors.Is(err, failing) {
+				t.Fatal(err)
+			}
+			if !Left(w.Plane) {
+				t.Error("nothing is left to take away, by the word of the controller")
+			}
+			w.Plane.Cluster.Spec.Compute = &v1alpha1.ClusterCompute{}
+			for range 3 {
+				if err := w.takeAway(t.Context()); err == nil {
+					break
+				}
+			}
+			var granted rbacv1.ClusterRoleBindingList
+			if err := w.Cluster.List(t.Context(), &granted); err != nil || len(granted.Items) > 0 || len(w.names(nodePools)) > 0 || len(w.names(nodeClasses)) > 0 || Left(w.Plane) {
+				t.Errorf("left are %v, %v, %v, %v", granted.Items, w.names(nodePools), w.names(nodeClasses), err)
+			}
+			state, err := w.store.State()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, there := state.Role(account, v1alpha1.ClusterKarpenterRole("blue")); there {
+				t.Error("the role is left")
+			}
+		})
+	}
+}
+
+type rolesThatFail struct{ err error }
+
+func (r rolesThatFail) Prepare(context.Context, string) (string, error) { return "", r.err }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
@@ -20,6 +21,31 @@ const (
 	// folderMode is that of the folder of a component before the component starts for the first time.
 	folderMode = 0o700
 )
+
+// begun is a file that is there from before the first step of preparing a cluster until everything is taken away.
+func begun(c component.Config) string {
+	return filepath.Join(filepath.Dir(c.KarpenterCredentials()), "begun")
+}
+
+// begin notes that the cluster has something to take away from now on.
+func (k *Controller) begin() error {
+	path := begun(k.Plane)
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := k.folder(); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, nil, 0o600)
+}
+
+// folder makes the folder of Karpenter's files.
+func (k *Controller) folder() error {
+	if err := os.MkdirAll(filepath.Dir(k.Plane.KarpenterCredentials()), folderMode); err != nil {
+		return fmt.Errorf("making the folder of Karpenter's files: %w", err)
+	}
+	return nil
+}
 
 // printed are credentials as AWS's tools read them from a credential_process, with the id of their role.
 type printed struct {
@@ -48,8 +74,8 @@ func (k *Controller) credentials(roleID string) error {
 	if err != nil {
 		return fmt.Errorf("writing credentials of Karpenter: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), folderMode); err != nil {
-		return fmt.Errorf("making the folder of Karpenter's files: %w", err)
+	if err := k.folder(); err != nil {
+		return err
 	}
 	return atomicfile.Write(path, append(raw, '\n'), credentialsMode)
 }

@@ -14,6 +14,7 @@
 // What happens if
 //
 //	it is killed between two steps   each step is done again, and changes nothing that is as it is to be
+//	it is switched off before it is prepared  what is there by then is taken away
 //	people delete a NodePool         one that spec.compute names is made again; one of their own stays deleted
 //	people change a NodePool         the change stays
 //	people change the EC2NodeClass   what is set here is set again; other fields stay
@@ -21,5 +22,5 @@
 //	people delete Karpenter's role   it is made again; Karpenter takes credentials of it at the end of the hour, or when it is killed
 //	the service is away              Karpenter's calls fail, and are sent again
 //
-// The file of credentials tells whether a cluster has something to take away.
+// A file beside that of the credentials tells whether a cluster has something to take away: it is there before the first step.
 package karpentercontroller
