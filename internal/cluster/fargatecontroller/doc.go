@@ -17,6 +17,7 @@
 //	the admission policies fail               a pod goes to kube-scheduler, as without a profile
 //	the machine of a pod is lost              package nodegroup deletes the pods on it, as of every machine; a pod that was not bound gets another
 //	the kubelet refuses a pod                 its machine goes, and the pod with it; others of its controller wait, from 10 s up to 5 min
+//	a policy of the cluster denies a binding  the pod says so, and it is tried again every few seconds; its machine stays meanwhile
 //	the host has no room                      the pod says so, and is looked at again every few seconds
 //
 // It trusts the management plane. Of a cluster it believes what pods say about themselves: their requests decide what

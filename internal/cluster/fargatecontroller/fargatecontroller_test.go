@@ -72,6 +72,7 @@ type testWorld struct {
 	memory     int64
 	follows    bool
 	refuses    error // the answer to a dry run; nil if it is admitted
+	denies     error // the answer to a binding; nil if it is made
 	now        time.Time
 	asked      int // reads from the management plane itself
 	// left is how many writes succeed until all fail; negative for all.
@@ -149,6 +150,9 @@ func (w *testWorld) writes(probe func(*corev1.Pod) error) interceptor.Funcs {
 			binding, ok := s.(*corev1.Binding)
 			if sub != "binding" || !ok {
 				return fmt.Errorf("unexpected subresource %s", sub)
+			}
+			if w.denies != nil {
+				return w.denies
 			}
 			return count(func() error {
 				pod := &corev1.Pod{}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -136,7 +137,7 @@ func (r *pods) bring(ctx context.Context, pod *corev1.Pod, machine *v1alpha1.Mac
 		_, err := r.unscheduled(ctx, pod, step.Message)
 		return 0, err
 	case fargate.Bind:
-		return 0, r.bind(ctx, pod, machine, step.Size)
+		return r.bind(ctx, pod, machine, step.Size)
 	case fargate.Nothing:
 	}
 	return 0, nil
@@ -199,8 +200,8 @@ func (r *pods) unscheduled(ctx context.Context, pod *corev1.Pod, message string)
 	return true, nil
 }
 
-// bind puts a pod on its machine, with the annotation of the machine's size.
-func (r *pods) bind(ctx context.Context, pod *corev1.Pod, m *v1alpha1.Machine, size fargate.Size) error {
+// bind puts a pod on its machine, with the annotation of the machine's size. It returns when to try that again, or 0.
+func (r *pods) bind(ctx context.Context, pod *corev1.Pod, m *v1alpha1.Machine, size fargate.Size) (time.Duration, error) {
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: map[string]string{v1alpha1.AnnotationCapacityProvisioned: size.String()}},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: m.Status.NodeName},
@@ -209,9 +210,25 @@ func (r *pods) bind(ctx context.Context, pod *corev1.Pod, m *v1alpha1.Machine, s
 	switch {
 	case err == nil:
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeNormal, reasonScheduled, "Binding", "Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, m.Status.NodeName)
-		return nil
+		return 0, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or bound already: the cache is behind
-		return nil
+		return 0, nil
+	case refused(err):
+		return refusedAgain, r.refuse(ctx, pod, fmt.Sprintf("the cluster refuses to bind the pod to its machine %s: %v", m.Status.NodeName, err))
 	}
-	return fmt.Errorf("binding pod %s/%s to %s: %w", pod.Namespace, pod.Name, m.Status.NodeName, err)
+	return 0, fmt.Errorf("binding pod %s/%s to %s: %w", pod.Namespace, pod.Name, m.Status.NodeName, err)
+}
+
+// refused reports whether an API server's answer is what a policy or a webhook of the cluster says, or that a webhook does not
+// answer: somebody of the cluster has to mend it.
+func refused(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return false
+	}
+	switch status.Status().Code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return false
+	}
+	return true
 }
