@@ -59,15 +59,15 @@ func addresses(t *testing.T, s *Store) (known, read []string) {
 	return of(all), of(listed)
 }
 
-// Whatever several processes launch and remove, and whatever people remove behind their backs, a writer knows the
-// addresses that are taken, and gives none twice.
+// Whatever several processes launch and remove, whatever people remove behind their backs, and whatever becomes of the count,
+// a writer knows the addresses that are taken, and gives none twice.
 func TestWritersKnowWhatIsTaken(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := filepath.Join(t.TempDir(), "machines")
 		stores := []*Store{writer(t, dir), writer(t, dir), writer(t, dir)}
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			s, id := stores[rapid.IntRange(0, 2).Draw(rt, "process")], fmt.Sprintf("i-%017x", rapid.IntRange(0, 12).Draw(rt, "machine"))
-			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			switch rapid.IntRange(0, 6).Draw(rt, "step") {
 			case 0, 1, 2:
 				if _, err := s.Put("fake", LaunchRequest{ID: id, UserData: []byte("x")}); err != nil {
 					rt.Fatal(err)
@@ -82,6 +82,11 @@ func TestWritersKnowWhatIsTaken(t *testing.T) {
 				}
 			case 5: // a process was killed before it wrote a record
 				if err := os.MkdirAll(s.Path(id), 0o700); err != nil {
+					rt.Fatal(err)
+				}
+			case 6: // the count is damaged, or an earlier one is back
+				damaged := rapid.SampledFrom([]string{"", "\x01", "\x02\x00\x00\x00\x00\x00\x00\x00", "\xff\xff\xff\xff\xff\xff\xff\xff", "text that is longer than a count"}).Draw(rt, "count")
+				if err := os.WriteFile(filepath.Join(dir, "lock"), []byte(damaged), 0o600); err != nil && !os.IsNotExist(err) {
 					rt.Fatal(err)
 				}
 			}
