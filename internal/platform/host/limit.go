@@ -244,6 +244,20 @@ func chooseCPUs(dir string, unified bool, count int) error {
 	return write(filepath.Join(dir, "cpuset.cpus"), formatCPUs(offered[:count]))
 }
 
+// CPUs returns the processors that a control group may run on, in the order of their numbers; nil where no hierarchy has
+// processors.
+func (c Cgroups) CPUs(name string) ([]int, error) {
+	for _, h := range c.Hierarchies {
+		switch {
+		case h.Unified && c.Version() == 2:
+			return readCPUs(filepath.Join(h.MountPoint, name, "cpuset.cpus.effective"))
+		case slices.Contains(h.Options, "cpuset"):
+			return readCPUs(filepath.Join(h.MountPoint, name, "cpuset.cpus"))
+		}
+	}
+	return nil, nil
+}
+
 // readCPUs reads a file with a list of processors, such as 0-3,8 (cpuset(7), "List format").
 func readCPUs(path string) ([]int, error) {
 	raw, err := os.ReadFile(path)

@@ -40,6 +40,26 @@ func TestLimitUnified(t *testing.T) {
 	}
 }
 
+// A group's processors have the numbers that the kernel gives them.
+func TestCPUs(t *testing.T) {
+	top := t.TempDir()
+	put(t, filepath.Join(top, "m/i-1/cpuset.cpus.effective"), "2-3,6\n")
+	put(t, filepath.Join(top, "m/i-1/cpuset.cpus"), "4\n")
+	for _, c := range []struct {
+		h    Hierarchy
+		want []int
+	}{
+		{Hierarchy{MountPoint: top, Unified: true}, []int{2, 3, 6}}, {Hierarchy{MountPoint: top, Options: []string{"cpuset"}}, []int{4}}, {Hierarchy{MountPoint: top, Options: []string{"memory"}}, nil},
+	} {
+		if got, err := (Cgroups{Hierarchies: []Hierarchy{c.h}}).CPUs("/m/i-1"); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v, %v", c.h, got, err)
+		}
+	}
+	if got, err := (Cgroups{Hierarchies: []Hierarchy{{MountPoint: top, Unified: true}}}).CPUs("/m/i-2"); err == nil {
+		t.Errorf("a group that is not there has %v", got)
+	}
+}
+
 func TestLimitVersion1(t *testing.T) {
 	cpuset, memory, pids := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, filepath.Join(cpuset, "m/cpuset.cpus"), "2-3\n")

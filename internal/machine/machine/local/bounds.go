@@ -52,6 +52,19 @@ func limitsOf(bounds capacity.Bounds, instanceType string) host.Limits {
 	return host.Limits{CPUs: shapeOf(instanceType).CPUs, Memory: own.Memory, PIDs: own.PIDs}
 }
 
+// limit bounds the control group of a machine, and returns the bounds with the shape that the machine sees.
+func limit(p *Provider, record machine.Record) (host.Limits, shape, error) {
+	limits, looks := limitsOf(p.bounds, record.Type), shapeOf(record.Type)
+	if err := p.cgroups.Limit(p.cgroup(record.ID), limits); err != nil {
+		return limits, looks, err
+	}
+	var err error
+	if looks.RunsOn, err = p.cgroups.CPUs(p.cgroup(record.ID)); errors.Is(err, fs.ErrNotExist) { // without the controller it may run on any
+		err = nil
+	}
+	return limits, looks, err
+}
+
 // together are the bounds of all machines of a host.
 func together(bounds capacity.Bounds) host.Limits {
 	all := bounds.Machines()

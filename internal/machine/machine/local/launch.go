@@ -81,8 +81,8 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	if err := p.boundTogether(); err != nil {
 		return err
 	}
-	limits := limitsOf(p.bounds, record.Type)
-	if err := p.cgroups.Limit(p.cgroup(record.ID), limits); err != nil {
+	limits, looks, err := limit(p, record)
+	if err != nil {
 		return err
 	}
 	if record.IDs.Own() {
@@ -139,7 +139,7 @@ func (p *Provider) boot(ctx context.Context, record machine.Record, groups []str
 	return started.command(ctx, bootOrder{
 		Record: record, NameServer: vpc.Resolver(network.CIDR()), Cgroups: p.cgroups,
 		Services: vpc.Services(network.CIDR()), Authority: string(account), Registry: p.config.Region.RegistryName(component.DefaultAccount), Mirrored: mirrored(p.config.State, p.config.Log),
-		Shape: shapeOf(record.Type), PIDs: limits.PIDs,
+		Shape: looks, PIDs: limits.PIDs,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,10 @@ import (
 type shape struct {
 	CPUs   int   `json:"cpus,omitempty"`
 	Memory int64 `json:"memory,omitempty"` // in bytes
+	// RunsOn are the numbers of the processors that its control group may run on, if they are known. The machine's own have
+	// the same numbers: a program that binds itself to a processor, as a kubelet with the static CPU manager policy does
+	// with containers, or that has an entry for each, takes them from there.
+	RunsOn []int `json:"runsOn,omitempty"`
 }
 
 // shapeOf is the shape of an instance type.
@@ -40,7 +45,7 @@ const shapeDir = "/run/muster/shape"
 // /proc/meminfo). The host's are the kernel's, whatever control groups allow. A container has a /proc and a /sys of its
 // own, where the host's figures are, as in containers on EC2 those of the instance.
 func mountShape(order bootOrder) error {
-	if order.Shape == (shape{}) {
+	if order.Shape.CPUs == 0 {
 		return nil
 	}
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
@@ -82,10 +87,8 @@ func mountShape(order bootOrder) error {
 // Memory is all free, as when the machine boots.
 func (s shape) files(cpuinfo string) map[string]string {
 	kibibytes := s.Memory >> 10
-	all := "0-" + strconv.Itoa(s.CPUs-1)
-	if s.CPUs == 1 {
-		all = "0"
-	}
+	numbers := s.numbers()
+	all := ranges(numbers)
 	files := map[string]string{
 		"proc/cpuinfo": s.cpuinfo(cpuinfo),
 		"proc/meminfo": fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8[1]d kB\nMemAvailable:   %8[1]d kB\nSwapTotal:      %8d kB\nSwapFree:       %8[2]d kB\n", kibibytes, 0),
@@ -97,23 +100,53 @@ func (s shape) files(cpuinfo string) map[string]string {
 		"sys/devices/system/node/node0/cpulist": all + "\n", "sys/devices/system/node/node0/distance": "10\n",
 		"sys/devices/system/node/node0/meminfo": fmt.Sprintf("Node 0 MemTotal:       %8d kB\nNode 0 MemFree:        %8[1]d kB\n", kibibytes),
 	}
-	for cpu := range s.CPUs {
+	for i, cpu := range numbers {
 		for _, parent := range []string{"sys/devices/system/cpu", "sys/devices/system/node/node0"} {
 			topology := filepath.Join(parent, "cpu"+strconv.Itoa(cpu), "topology")
-			files[filepath.Join(topology, "core_id")] = strconv.Itoa(s.core(cpu)) + "\n"
+			files[filepath.Join(topology, "core_id")] = strconv.Itoa(s.core(i)) + "\n"
 			files[filepath.Join(topology, "physical_package_id")] = "0\n"
 		}
 	}
 	return files
 }
 
-func (s shape) core(cpu int) int { return cpu / instancetype.ThreadsPerCore }
+// numbers are those of its processors, sorted: those that it runs on, and the lowest others where it has more than these.
+func (s shape) numbers() []int {
+	numbers := slices.Clone(s.RunsOn[:min(len(s.RunsOn), s.CPUs)])
+	for cpu := 0; len(numbers) < s.CPUs; cpu++ {
+		if !slices.Contains(numbers, cpu) {
+			numbers = append(numbers, cpu)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// ranges is a list of processors as the kernel writes it, such as 0-3,8.
+func ranges(sorted []int) string {
+	var parts []string
+	for from := 0; from < len(sorted); {
+		to := from
+		for to+1 < len(sorted) && sorted[to+1] == sorted[to]+1 {
+			to++
+		}
+		part := strconv.Itoa(sorted[from])
+		if to > from {
+			part += "-" + strconv.Itoa(sorted[to])
+		}
+		parts, from = append(parts, part), to+1
+	}
+	return strings.Join(parts, ",")
+}
+
+// core is the core of one of its processors, by the place of that among all.
+func (s shape) core(place int) int { return place / instancetype.ThreadsPerCore }
 
 // cpuinfo is the kernel's description of the first processor, once for each of the machine's.
 func (s shape) cpuinfo(kernel string) string {
 	first, _, _ := strings.Cut(kernel, "\n\n")
 	var text strings.Builder
-	for cpu := range s.CPUs {
+	for i, cpu := range s.numbers() {
 		for line := range strings.SplitSeq(strings.TrimSuffix(first, "\n"), "\n") {
 			key, _, _ := strings.Cut(line, ":")
 			var value string
@@ -121,7 +154,7 @@ func (s shape) cpuinfo(kernel string) string {
 			case "processor", "apicid", "initial apicid":
 				value = strconv.Itoa(cpu)
 			case "core id":
-				value = strconv.Itoa(s.core(cpu))
+				value = strconv.Itoa(s.core(i))
 			case "physical id":
 				value = "0"
 			case "siblings":

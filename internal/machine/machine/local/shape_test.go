@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +21,9 @@ import (
 
 func TestShapeOf(t *testing.T) {
 	for name, want := range map[string]shape{
-		"t3.small": {2, 2 << 30}, "m5.4xlarge": {16, 64 << 30}, "": {}, machine.DefaultType: {}, "m4.xlarge": {},
+		"t3.small": {CPUs: 2, Memory: 2 << 30}, "m5.4xlarge": {CPUs: 16, Memory: 64 << 30}, "": {}, machine.DefaultType: {}, "m4.xlarge": {},
 	} {
-		if got := shapeOf(name); got != want {
+		if got := shapeOf(name); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %+v, want %+v", name, got, want)
 		}
 	}
@@ -70,6 +71,43 @@ func TestShapeFiles(t *testing.T) {
 	}
 	if one := (shape{CPUs: 1, Memory: 1 << 30}).files(hostCPUs); one["sys/devices/system/cpu/online"] != "0\n" || !strings.Contains(one["proc/cpuinfo"], "cpu cores\t: 1\n") {
 		t.Errorf("a machine of one processor has %q and %s", one["sys/devices/system/cpu/online"], one["proc/cpuinfo"])
+	}
+}
+
+// A machine that runs on some of the host's processors sees them by their numbers, and others beside them where its type has
+// more.
+func TestShapeOfChosenProcessors(t *testing.T) {
+	for _, c := range []struct {
+		cpus   int
+		runsOn []int
+		online string
+	}{
+		{2, []int{2, 3}, "2-3"}, {1, []int{5}, "5"}, {2, []int{1, 6}, "1,6"}, {4, []int{2, 3}, "0-3"}, {6, []int{0, 1}, "0-5"}, {2, nil, "0-1"}, {2, []int{0, 1, 2, 3}, "0-1"},
+	} {
+		s := shape{CPUs: c.cpus, Memory: 4 << 30, RunsOn: c.runsOn}
+		files := s.files(hostCPUs)
+		for _, path := range []string{"sys/devices/system/cpu/online", "sys/devices/system/cpu/possible", "sys/devices/system/cpu/present", "sys/devices/system/node/node0/cpulist"} {
+			if files[path] != c.online+"\n" {
+				t.Errorf("%+v: %s is %q, want %q", s, path, files[path], c.online)
+			}
+		}
+		numbers, err := host.ParseCPUs(c.online)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, cpu := range numbers {
+			for _, parent := range []string{"sys/devices/system/cpu", "sys/devices/system/node/node0"} {
+				if core := files[fmt.Sprintf("%s/cpu%d/topology/core_id", parent, cpu)]; core != fmt.Sprintln(i/2) {
+					t.Errorf("%+v: processor %d is of the core %q", s, cpu, core)
+				}
+			}
+			if !strings.Contains(files["proc/cpuinfo"], fmt.Sprintf("processor\t: %d\n", cpu)) {
+				t.Errorf("%+v: /proc/cpuinfo lacks %d:\n%s", s, cpu, files["proc/cpuinfo"])
+			}
+		}
+		if n := strings.Count(files["proc/cpuinfo"], "processor"); n != c.cpus {
+			t.Errorf("%+v: %d processors in /proc/cpuinfo", s, n)
+		}
 	}
 }
 
