@@ -125,7 +125,7 @@ func options(workers int) controller.Options {
 }
 
 func addMachines(mgr manager.Manager, p parts, remembered *memory, nudges <-chan event.TypedGenericEvent[string]) error {
-	nodes := source.Kind(p.Cluster.GetCache(), &corev1.Node{}, machinesOfNodes(),
+	nodes := source.Kind(p.Cluster.GetCache(), &corev1.Node{}, machinesOfNodes(p.Now),
 		predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool { return nodeChanged(e.ObjectOld, e.ObjectNew) }},
 	)
 	instances := source.Channel(nudges, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, id string) []reconcile.Request {
@@ -139,7 +139,7 @@ func addMachines(mgr manager.Manager, p parts, remembered *memory, nudges <-chan
 		WatchesRawSource(instances).
 		Watches(&v1alpha1.NodeGroup{}, handler.EnqueueRequestsFromMapFunc(r.ofGroup), builder.WithPredicates(nodesChange())).
 		WithOptions(options(p.Workers)).
-		Complete(r)
+		Complete(inTurn{r})
 }
 
 func addGroups(mgr manager.Manager, p parts) error {
