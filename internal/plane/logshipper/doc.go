@@ -18,10 +18,12 @@
 //	the disk is full                          the log store refuses lines, or dies; they are in their files meanwhile
 //	a log is rotated meanwhile                its older parts are read to their end, in their order
 //	it rotates away what was not read         these lines are lost, which is logged; reading goes on with the oldest part
+//	a log cannot be read, or is renamed without end  the others are read, and status says so
+//	a log grows as fast as it is read         the others are read first in the next round
 //	a log type is switched off                its lines from then on are not kept: where it is switched on again, it begins with what comes then
 //	it is switched on for the first time      the lines that its files have are kept, too: flags are told once, when a process starts
 //	a line has no time                        it has that of the line before it in its file, as the lines of a stack have
-//	a line is longer than 512 KiB             its beginning is kept
+//	a line is longer than 512 KiB             its beginning is kept; after 16 MiB what follows counts as another line
 //	a line says that it is of the future      it has the time at which its file was written: the log store drops lines of the future
 //	a line is older than the log store keeps  the log store drops it
 //	a file has less than 128 bytes            it is read once it has more: too little tells it from others

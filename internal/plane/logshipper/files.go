@@ -4,6 +4,7 @@ package logshipper
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -53,18 +54,29 @@ func stateOf(path string) state {
 }
 
 // files lists the files of a log that can be told from others, the oldest first. Growing reports whether the last one is
-// still written. A log that is rotated meanwhile is listed again: a file that is under neither name would look as if it
-// had been removed.
+// still written.
 func files(s Source) (found []file, growing bool, err error) {
-	found, err = listed(s)
-	for err == nil {
-		var again []file
-		if again, err = listed(s); slices.Equal(again, found) {
-			break
-		}
-		found = again
-	}
+	found, err = settled(func() ([]file, error) { return listed(s) })
 	return found, len(found) > 0 && found[len(found)-1].path == s.Path, err
+}
+
+// mostLists is how often the files of a log are listed until two lists are the same.
+const mostLists = 10
+
+// settled lists the files of a log until nothing has changed: a file of a log that is rotated meanwhile would be under
+// neither name, and look as if it had been removed.
+func settled(list func() ([]file, error)) ([]file, error) {
+	found, err := list()
+	for range mostLists {
+		if err != nil {
+			return nil, err
+		}
+		was := found
+		if found, err = list(); err == nil && slices.Equal(was, found) {
+			return found, nil
+		}
+	}
+	return nil, cmp.Or(err, errors.New("its files have other names each time that they are listed: its component renames them"))
 }
 
 func listed(s Source) ([]file, error) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"muster.dev/muster/internal/plane/logevent"
@@ -29,6 +30,8 @@ type round struct {
 	rows      []byte
 	lost      []Source // whose lines are gone
 	left      int64    // bytes that may still be read
+	next      string   // path of the log that the next round begins with, if this one reads no more
+	broken    error    // of the log store: what it has is not known any more
 	positions map[string]Position
 	drained   map[string]state
 }
@@ -39,22 +42,49 @@ func (r *round) end() {
 	}
 }
 
-func (r *round) make(sources []Source) error {
-	for _, source := range sources {
-		var err error
-		switch at := r.positions[source.Path]; {
-		case source.On && at.Off:
-			err = r.resume(source)
-		case source.On:
-			err = r.read(source)
-		case at.File != "" && !at.Off:
-			at.Off = true
-			r.positions[source.Path] = at
+// make makes the round. Failed are the errors of logs that could not be read, which stay where they were: a log is written
+// by a component, which may have put anything in its place, and keeps no other log from being read.
+func (r *round) make(sources []Source) (failed []error, err error) {
+	sources = r.inTurn(sources)
+	for i, source := range sources {
+		err := r.one(source)
+		switch {
+		case r.broken != nil:
+			return nil, r.broken
+		case err != nil:
+			delete(r.shipper.known, source.Path) // of some of its lines
+			failed = append(failed, fmt.Errorf("%s: %w", source.Path, err))
 		}
-		if err != nil {
-			return err
+		if r.left <= 0 && r.next == "" {
+			r.next = sources[(i+1)%len(sources)].Path
 		}
 	}
+	return failed, r.keep()
+}
+
+// inTurn are the logs in the order in which the round reads them. It begins with the log that the round before did not come to:
+// a log that grows as fast as it is read would keep those after it from being read at all.
+func (r *round) inTurn(sources []Source) []Source {
+	begin := max(slices.IndexFunc(sources, func(s Source) bool { return s.Path == r.shipper.next }), 0)
+	return slices.Concat(sources[begin:], sources[:begin])
+}
+
+// one brings one log forward.
+func (r *round) one(source Source) error {
+	switch at := r.positions[source.Path]; {
+	case source.On && at.Off:
+		return r.resume(source)
+	case source.On:
+		return r.read(source)
+	case at.File != "" && !at.Off:
+		at.Off = true
+		r.positions[source.Path] = at
+	}
+	return nil
+}
+
+// keep has the log store have all rows on its disk, and writes down how far the round came.
+func (r *round) keep() error {
 	if err := r.send(); err != nil {
 		return err
 	}
@@ -64,7 +94,7 @@ func (r *round) make(sources []Source) error {
 			return err
 		}
 	}
-	r.shipper.drained = r.drained
+	r.shipper.drained, r.shipper.next = r.drained, r.next
 	forget(r.positions)
 	if maps.Equal(r.positions, r.shipper.positions) {
 		return nil
@@ -205,9 +235,9 @@ func (r *round) add(source Source, event logevent.Event, begin int64) error {
 		if err := r.connect(); err != nil {
 			return err
 		}
-		present, err := r.session.Present(r.ctx, event.File, begin)
-		if err != nil {
-			return err
+		var present map[int64]bool
+		if present, r.broken = r.session.Present(r.ctx, event.File, begin); r.broken != nil {
+			return r.broken
 		}
 		if s.known == nil {
 			s.known = map[string]known{}
@@ -233,14 +263,14 @@ func (r *round) send() error {
 	if err := r.connect(); err != nil {
 		return err
 	}
-	err := r.session.Insert(r.ctx, r.rows)
+	r.broken = r.session.Insert(r.ctx, r.rows)
 	r.rows = r.rows[:0]
-	return err
+	return r.broken
 }
 
-func (r *round) connect() (err error) {
+func (r *round) connect() error {
 	if r.session == nil {
-		r.session, err = r.shipper.config.Store.Begin(r.ctx)
+		r.session, r.broken = r.shipper.config.Store.Begin(r.ctx)
 	}
-	return err
+	return r.broken
 }

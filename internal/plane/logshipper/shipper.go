@@ -3,8 +3,10 @@
 package logshipper
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -20,9 +22,8 @@ const (
 	// retryInterval is the pause after a round that failed.
 	retryInterval = 2 * time.Second
 	// quiet is how long rounds may fail before people are told: a process that starts needs a while.
-	quiet = 10 * time.Second
-	// roundBytes is how much of all logs one round reads. A round that read that much is followed by the next one at once.
-	roundBytes = 64 << 20
+	quiet         = 10 * time.Second
+	defaultBudget = 64 << 20
 )
 
 // Config says what is read and where it goes.
@@ -37,7 +38,10 @@ type Config struct {
 	Record string
 	// Interval between rounds; a second if 0.
 	Interval time.Duration
-	Log      *slog.Logger
+	// Budget is how many bytes of all logs one round reads; 64 MiB if 0. A round that read that much is followed by the next
+	// one at once.
+	Budget int64
+	Log    *slog.Logger
 }
 
 // Shipper brings logs to the log store. Run is for one goroutine; Note may be asked by others.
@@ -46,6 +50,7 @@ type Shipper struct {
 	positions map[string]Position // by path; nil until the record was read
 	known     map[string]known    // by path; answers of the log store since a round failed last
 	drained   map[string]state    // by path; how the newest file was when all of its log had been read
+	next      string              // path of the log that a round begins with, if that is not the first one
 	failing   time.Time           // since when rounds fail; zero if they do not
 
 	mu   sync.Mutex
@@ -66,6 +71,7 @@ func New(config Config) (*Shipper, error) {
 	if config.Interval <= 0 {
 		config.Interval = defaultInterval
 	}
+	config.Budget = cmp.Or(config.Budget, defaultBudget)
 	return &Shipper{config: config}, nil
 }
 
@@ -91,17 +97,18 @@ func (s *Shipper) Run(ctx context.Context) {
 		}
 		more, err := s.turn(ctx)
 		switch s.tell(ctx, err, time.Now()); {
-		case err != nil:
-			timer.Reset(retryInterval)
 		case more:
 			timer.Reset(0)
+		case err != nil:
+			timer.Reset(retryInterval)
 		default:
 			timer.Reset(s.config.Interval)
 		}
 	}
 }
 
-// turn makes one round, if a log is to be kept. More says that there is more to read now.
+// turn makes one round, if a log is to be kept. More says that there is more to read now, also beside logs that could not be
+// read.
 func (s *Shipper) turn(ctx context.Context) (more bool, err error) {
 	sources := s.config.Sources()
 	on := false
@@ -123,13 +130,22 @@ func (s *Shipper) turn(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	r := round{shipper: s, ctx: ctx, left: roundBytes, positions: maps.Clone(s.positions), drained: map[string]state{}}
+	r := round{shipper: s, ctx: ctx, left: s.config.Budget, positions: maps.Clone(s.positions), drained: map[string]state{}}
 	defer r.end()
-	if err := r.make(sources); err != nil {
+	failed, err := r.make(sources)
+	if err != nil {
 		s.known, s.drained = nil, nil // rows that were sent may be there or not
 		return false, err
 	}
-	return r.left <= 0, nil
+	return r.left <= 0, unread(failed)
+}
+
+// unread is the error of logs that could not be read, in one line; nil if there are none.
+func unread(failed []error) error {
+	if len(failed) < 2 {
+		return errors.Join(failed...)
+	}
+	return fmt.Errorf("%w; nor can %d other logs be read", failed[0], len(failed)-1)
 }
 
 // tell logs a failure once, and notes it for people after a while.
