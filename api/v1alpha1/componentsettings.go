@@ -53,7 +53,7 @@ type APIServerSettings struct {
 	// +optional
 	ServiceNodePortRange *NodePortRange `json:"serviceNodePortRange,omitempty"`
 
-	// LogLevel is the verbosity of the log, from 0 to 6. Defaults to 0.
+	// LogLevel is the verbosity of the log, from 0 to 6. Defaults to 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -98,7 +98,7 @@ type ControllerManagerSettings struct {
 	// +kubebuilder:validation:Maximum=12500
 	TerminatedPodGCThreshold *int32 `json:"terminatedPodGCThreshold,omitempty"`
 
-	// LogLevel is the verbosity of the log, from 0 to 6. Defaults to 0.
+	// LogLevel is the verbosity of the log, from 0 to 6. Defaults to 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -113,7 +113,7 @@ type SchedulerSettings struct {
 	// +optional
 	ScoringStrategy *ScoringStrategy `json:"scoringStrategy,omitempty"`
 
-	// LogLevel is the verbosity of the log, from 0 to 6. Defaults to 0.
+	// LogLevel is the verbosity of the log, from 0 to 6. Defaults to 1.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

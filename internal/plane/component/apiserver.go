@@ -74,11 +74,11 @@ func ServerSlot(name string) (slot int, found bool) {
 // APIServerSpec is the spec of the API server in a slot.
 func APIServerSpec(c Config, slot int) (Spec, error) {
 	spec, err := apiServer(c, slot)
-	spec.Cluster = c.Dir.Namespace()
+	spec.Cluster, spec.NextArgs = c.Dir.Namespace(), printFlags(c.Cluster.Spec.APIServer.LogLevel)
 	return spec, err
 }
 
-func firstAPIServer(c Config) (Spec, error) { return apiServer(c, 0) }
+func firstAPIServer(c Config) (Spec, error) { return APIServerSpec(c, 0) }
 
 // apiServer is the cluster's kube-apiserver in a slot, set up as EKS runs it: Node and RBAC authorization,
 // NodeRestriction, bootstrap tokens, and strangers (system:anonymous) let in to health and cluster-info only.

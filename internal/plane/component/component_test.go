@@ -163,7 +163,7 @@ func TestHash(t *testing.T) {
 		seen[hash] = what
 	}
 	reordered := spec()
-	reordered.After, reordered.Memory = nil, 1<<30
+	reordered.After, reordered.Memory, reordered.NextArgs = nil, 1<<30, []string{"--v=1"}
 	if reordered.Hash() != spec().Hash() {
 		t.Error("the hash depends on the order of start-up, or on a limit that changes while it runs")
 	}

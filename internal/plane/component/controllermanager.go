@@ -43,6 +43,7 @@ func controllerManager(c Config) (Spec, error) {
 		Name:        ControllerManager,
 		Path:        c.kubernetes("kube-controller-manager"),
 		Args:        c.kubernetesFlags("kube-controller-manager", args),
+		NextArgs:    printFlags(c.Cluster.Spec.ControllerManager.LogLevel),
 		Files:       []File{config},
 		Address:     c.Places.ControllerManager.Listen.String(),
 		Credentials: sorted(credential, c.SigningKey()),

@@ -38,8 +38,9 @@ func LogStoreSpec(a Account) Spec {
 		Name: LogStore,
 		Path: a.program(LogStoreProgram),
 		Args: flags(map[string]string{
-			"defaultMsgValue":         "",   // no row lacks its message
-			"http.connTimeout":        "0s", // a session is one connection
+			"defaultMsgValue":         "",     // no row lacks its message
+			"delete.enable":           "true", // of log groups and streams that are deleted
+			"http.connTimeout":        "0s",   // a session is one connection
 			"httpListenAddr":          "unix:" + store.Socket(),
 			"insert.maxLineSizeBytes": strconv.Itoa(logevent.MaxRow),
 			// Muster waits for the disk before it takes lines for kept (package logshipper): one second is the least.

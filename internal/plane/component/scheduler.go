@@ -41,6 +41,7 @@ func scheduler(c Config) (Spec, error) {
 		Name:        Scheduler,
 		Path:        c.kubernetes("kube-scheduler"),
 		Args:        c.kubernetesFlags("kube-scheduler", args),
+		NextArgs:    printFlags(settings.LogLevel),
 		Files:       files,
 		Address:     c.Places.Scheduler.Listen.String(),
 		Credentials: sorted(credential),

@@ -38,6 +38,15 @@ func controllerManagerSettings(wanted v1alpha1.ControllerManagerSettings) map[st
 	return values
 }
 
+// printFlags is the verbosity at which upstream's programs write each of their flags into their logs when they start (PrintFlags in
+// component-base, cli/flag). It is for those whose verbosity nobody chose. A control plane that runs is not started again for it.
+func printFlags(level *int32) []string {
+	if level != nil {
+		return nil
+	}
+	return []string{"--v=1"}
+}
+
 func verbosity(level *int32) map[string]string {
 	if level == nil {
 		return map[string]string{}

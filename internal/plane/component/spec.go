@@ -24,6 +24,8 @@ type Spec struct {
 	Path string `json:"path"`
 	// Args follow the program's name; flags are sorted, so that equal settings make equal specs.
 	Args []string `json:"args,omitempty"`
+	// NextArgs follow Args. They are no reason to start a process again: one that runs has them from its next start on.
+	NextArgs []string `json:"nextArgs,omitempty"`
 	// Env is added to a minimal environment, as "NAME=value", sorted.
 	Env []string `json:"env,omitempty"`
 	// Files are written before the process starts.
@@ -106,7 +108,7 @@ func (s Spec) Hash() string {
 	s.After, s.Grace = nil, metav1.Duration{} // how it starts and ends matters to no running process
 	s.Pause = metav1.Duration{}               // nor how long it is waited for
 	s.Memory, s.KeepsProgram = 0, false       // change while it runs
-	s.View = nil                              // one that runs goes on as it was started
+	s.View, s.NextArgs = nil, nil             // one that runs goes on as it was started
 	raw, err := json.Marshal(s)
 	if err != nil {
 		panic("component: a Spec is plain data and always marshals: " + err.Error())
@@ -114,6 +116,9 @@ func (s Spec) Hash() string {
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:8])
 }
+
+// Arguments are those that a process is started with: Args and NextArgs.
+func (s Spec) Arguments() []string { return slices.Concat(s.Args, s.NextArgs) }
 
 // Redacted is the spec as people may see it: without the content of secret files.
 func (s Spec) Redacted() Spec {

@@ -73,7 +73,7 @@ func start(dir statedir.Dir, spec component.Spec, restarts int, as *own, run fun
 	}
 	defer func() { _ = output.Close() }()
 
-	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // it must outlive every context
+	cmd := exec.Command(spec.Path, spec.Arguments()...) //nolint:noctx // it must outlive every context
 	cmd.Dir = folderOf(dir, spec)
 	cmd.Env = append([]string{"PATH=" + filepath.Dir(spec.Path) + ":" + searchPath}, spec.Env...)
 	cmd.Env = append(cmd.Env, Marks(dir, spec.Process(), spec.Hash())...)
