@@ -11,6 +11,10 @@
 //	Persist waits                    until the process says that no row is in memory: then all rows of the session are on the disk.
 //	                                 What it says may be a second old, so the first page of metrics does not count
 //	Present lists                    which lines of a file are there, on the disk or not, by the fields @file and @offset
+//	sessions write in turns          else rows of another session would be in memory, and Persist would not end
+//
+// A [Batch] is what comes by itself and not from a file. Write puts batches that come while another session writes together,
+// so that they are on the disk at once; a batch that is sent again is there once.
 //
 // Rows of a [Store] are the answer to any query. VictoriaLogs takes 30 seconds for a query at most. Where it gives up, or ends, it
 // has sent a part of the rows; then the last thing that comes is an error.

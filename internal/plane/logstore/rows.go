@@ -28,17 +28,18 @@ var errEnough = errors.New("no more rows are wanted")
 // absent. An error ends them. Each use of the sequence is a request on a connection of its own.
 func (s *Store) Rows(ctx context.Context, query string) iter.Seq2[map[string]string, error] {
 	return func(yield func(map[string]string, error) bool) {
-		session, err := s.Begin(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer session.Close()
-		err = session.query(ctx, query, func(row map[string]string) error {
-			if !yield(row, nil) {
-				return errEnough
+		err := repeated(func() error {
+			session, err := s.Begin(ctx)
+			if err != nil {
+				return err
 			}
-			return nil
+			defer session.Close()
+			return session.query(ctx, query, func(row map[string]string) error {
+				if !yield(row, nil) {
+					return errEnough
+				}
+				return nil
+			})
 		})
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(nil, err)

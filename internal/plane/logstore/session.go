@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"muster.dev/muster/internal/plane/logevent"
@@ -32,19 +33,41 @@ const (
 // errOver says that the process at the other end has closed the connection.
 var errOver = errors.New("the log store has closed the connection: it ended, or was started again")
 
-// Store is the log store of an account.
+// tries is how often something is done whose session ended.
+const tries = 3
+
+// repeated does something again if its session ended: the process was started again, or net/http gave the connection up, as it does
+// where a request takes it 50 ms to write (maxWriteWaitBeforeConnReuse), on a host that is busy.
+func repeated(do func() error) (err error) {
+	for range tries {
+		if err = do(); !errors.Is(err, errOver) {
+			return err
+		}
+	}
+	return err
+}
+
+// Store is the log store of an account. All of a process that write to it share one Store: rows are in memory while
+// anybody writes, and Persist waits until none is.
 type Store struct {
 	// Socket is the path of the unix socket that it listens at.
 	Socket string
 	// Poll is the pause between two looks at how many rows are in memory; 100 ms if 0.
 	Poll time.Duration
+
+	turns turns
+	mu    sync.Mutex
+	next  *group // that waits for its turn, see Write
 }
 
-// Session is a connection to the process that is the log store now. It is for one goroutine.
+// Session is a connection to the process that is the log store now. It is for one goroutine. From its first row on it is
+// the only session of its Store that writes, until it is closed.
 type Session struct {
 	client    *http.Client
 	transport *http.Transport
 	poll      time.Duration
+	turns     *turns
+	writes    bool // it has the turn
 }
 
 // Begin connects. The session must be closed.
@@ -64,7 +87,7 @@ func (s *Store) Begin(ctx context.Context) (*Session, error) {
 			return first, nil
 		},
 	}
-	session := &Session{poll: cmp.Or(s.Poll, defaultPoll), transport: transport, client: &http.Client{Transport: transport, Timeout: requestTime}}
+	session := &Session{poll: cmp.Or(s.Poll, defaultPoll), transport: transport, turns: &s.turns, client: &http.Client{Transport: transport, Timeout: requestTime}}
 	// The connection is the transport's from the first request on, which Close then closes.
 	if _, err := session.ask(ctx, http.MethodGet, "/health", nil, nil); err != nil {
 		session.Close()
@@ -74,10 +97,31 @@ func (s *Store) Begin(ctx context.Context) (*Session, error) {
 }
 
 // Close ends the session. Rows that were inserted and not persisted may or may not be there later.
-func (s *Session) Close() { s.transport.CloseIdleConnections() }
+func (s *Session) Close() {
+	s.transport.CloseIdleConnections()
+	if s.writes {
+		s.writes = false
+		s.turns.end()
+	}
+}
+
+// hold waits until no other session of the store writes.
+func (s *Session) hold(ctx context.Context) error {
+	if s.writes {
+		return nil
+	}
+	if err := s.turns.begin(ctx); err != nil {
+		return fmt.Errorf("waiting for others who write to the log store: %w", err)
+	}
+	s.writes = true
+	return nil
+}
 
 // Insert writes rows (package logevent), a line each. After an error any of them may be there.
 func (s *Session) Insert(ctx context.Context, rows []byte) error {
+	if err := s.hold(ctx); err != nil {
+		return err
+	}
 	query := url.Values{"_stream_fields": {logevent.Log + "," + logevent.Stream}, "_time_field": {logevent.Time}, "_msg_field": {logevent.Message}}
 	_, err := s.ask(ctx, http.MethodPost, "/insert/jsonline?"+query.Encode(), rows, nil)
 	return err
@@ -149,7 +193,11 @@ func (s *Session) Present(ctx context.Context, file string, from int64) (map[int
 		return nil, err
 	}
 	// Without a filter by stream: a process that was killed may have written a row to the disk and its stream's name not.
-	query := fmt.Sprintf("%q:=%q %q:>=%d | fields %q", logevent.File, file, logevent.Offset, from, logevent.Offset)
+	return s.offsets(ctx, fmt.Sprintf("%q:=%q %q:>=%d | fields %q", logevent.File, file, logevent.Offset, from, logevent.Offset))
+}
+
+// offsets are those of the rows that a query selects.
+func (s *Session) offsets(ctx context.Context, query string) (map[int64]bool, error) {
 	present := map[int64]bool{}
 	err := s.query(ctx, query, func(row map[string]string) error {
 		offset, err := strconv.ParseInt(row[logevent.Offset], 10, 64)

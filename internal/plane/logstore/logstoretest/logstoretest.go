@@ -7,17 +7,13 @@ package logstoretest
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Row is what was sent: a value for each field.
@@ -35,7 +31,7 @@ const (
 	DiesWithin       // half of the rows are taken
 	DiesAfter        // all is done, and nothing is answered
 	GivesUp          // of a query: some rows of the answer come, and then the reason
-	Stays            // of /metrics: rows stay in memory until it is asked again
+	Stays            // of /metrics: rows stay in memory until it is asked again; of /delete/active_tasks: rows are there until then
 )
 
 // Server is a log store.
@@ -50,6 +46,7 @@ type Server struct {
 	requests    int
 	queries     []string
 	page        string // of metrics, as it was when they were asked for last
+	deleting    []func(Row) bool
 }
 
 // Start starts a log store at the path of a unix socket, until the test ends.
@@ -191,6 +188,10 @@ func (s *Server) answer(r *http.Request, fault Fault) (status int, body string) 
 		return http.StatusOK, page
 	case "/select/logsql/query":
 		return s.query(r.FormValue("query"))
+	case "/delete/run_task":
+		return s.deletes(r.FormValue("filter"))
+	case "/delete/active_tasks":
+		return s.tasks(fault)
 	}
 	return http.StatusBadRequest, "unsupported path requested"
 }
@@ -210,60 +211,6 @@ func readRows(r *http.Request) ([]Row, error) {
 		rows = append(rows, row)
 	}
 	return rows, scanner.Err()
-}
-
-var (
-	linesOfAFile = regexp.MustCompile(`^"@file":="([0-9a-f]+)" "@offset":>=(\d+) \| fields "@offset"$`)
-	rowsOfALog   = regexp.MustCompile(`^"@log":="([^"]+)" _time:\[(\S+), (\S+)\] .+ \| fields ("[^|]+)$`)
-)
-
-// query answers the two queries that Muster has. Of the second it decides the log and the time only: a filter after them may
-// pass too much.
-func (s *Server) query(text string) (status int, body string) {
-	var fields []string
-	var passes func(Row) bool
-	if found := linesOfAFile.FindStringSubmatch(text); found != nil {
-		from, err := strconv.ParseInt(found[2], 10, 64)
-		if err != nil {
-			return http.StatusBadRequest, err.Error()
-		}
-		fields = []string{"@offset"}
-		passes = func(row Row) bool {
-			offset, err := strconv.ParseInt(row["@offset"], 10, 64)
-			return err == nil && row["@file"] == found[1] && offset >= from
-		}
-	} else if found := rowsOfALog.FindStringSubmatch(text); found != nil {
-		for name := range strings.SplitSeq(found[4], ", ") {
-			fields = append(fields, strings.Trim(name, `"`))
-		}
-		passes = func(row Row) bool {
-			at, err := time.Parse(time.RFC3339Nano, row["_time"])
-			start, noStart := time.Parse(time.RFC3339Nano, found[2])
-			end, noEnd := time.Parse(time.RFC3339Nano, found[3])
-			return errors.Join(err, noStart, noEnd) == nil && row["@log"] == found[1] && !at.Before(start) && !at.After(end)
-		}
-	} else {
-		return http.StatusBadRequest, "cannot parse query: " + text
-	}
-	s.queries = append(s.queries, text)
-	var out strings.Builder
-	for _, row := range slices.Concat(s.disk, s.memory) {
-		if !passes(row) {
-			continue
-		}
-		asked := Row{}
-		for _, name := range fields {
-			if row[name] != "" {
-				asked[name] = row[name]
-			}
-		}
-		line, err := json.Marshal(asked)
-		if err != nil {
-			return http.StatusInternalServerError, err.Error()
-		}
-		out.Write(append(line, '\n'))
-	}
-	return http.StatusOK, out.String()
 }
 
 // Queries returns the queries that were answered, the first one first.
