@@ -108,7 +108,7 @@ func (l *logsQueryCommand) run(ctx context.Context, text string, limited bool) e
 		return err
 	}
 	cluster := config.Cluster.Spec
-	question.Log = component.DefaultAccount + ":" + logevent.LogGroup(cluster.Name)
+	question.Logs = []string{component.DefaultAccount + ":" + logevent.LogGroup(cluster.Name)}
 	store := statedir.LogStore(dir)
 	result, err := question.Answer(ctx, &logstore.Store{Socket: store.Socket()})
 	switch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logquery answers queries of CloudWatch Logs Insights about the log of a cluster from the account's log store.
+// Package logquery answers queries of CloudWatch Logs Insights about log groups from the account's log store, and reads pages of
+// events in their order.
 //
 // A query is read by package logsinsights. The part of it that the store can decide, by package prefilter, is asked of the
 // store with the log, the range of time and the fields that the query reads; package evaluation computes the answer from the rows
@@ -8,6 +9,9 @@
 //
 // The log is chosen by the field @log, not by VictoriaLogs' filter of streams: after the store was killed a row may be on
 // its disk whose stream is not.
+//
+// The store has no order. A [Page] first asks it for the time up to which it is to look, and then for all rows up to that. It keeps
+// the first ones of them. So it needs little memory, and a place between two events is all that the next page has to know.
 //
 // What happens if
 //

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/aws/logsinsights/evaluation"
 	"muster.dev/muster/internal/aws/logsinsights/prefilter"
 	"muster.dev/muster/internal/plane/logevent"
+	"muster.dev/muster/internal/plane/logstore"
 )
 
 // Store is the log store (package logstore).
@@ -23,11 +24,11 @@ type Store interface {
 	Rows(ctx context.Context, query string) iter.Seq2[map[string]string, error]
 }
 
-// Question is a query about a log.
+// Question is a query about logs.
 type Question struct {
 	Query *logsinsights.Query
-	// Log is ACCOUNT:LOG-GROUP.
-	Log string
+	// Logs are each ACCOUNT:LOG-GROUP. There is at least one.
+	Logs []string
 	// Start and End are the range of the events' times; both belong to it.
 	Start, End time.Time
 	// Limit is how many rows the answer may have; 0 for as many as the query says, or logsinsights.MaxRows.
@@ -35,9 +36,6 @@ type Question struct {
 	// Now is what the query takes for the time.
 	Now time.Time
 }
-
-// nanoseconds is RFC 3339 with all digits: of fewer digits VictoriaLogs takes the range that they leave open.
-const nanoseconds = "2006-01-02T15:04:05.000000000Z07:00"
 
 // Answer asks the store. Its errors are those of the store, of the context, and *evaluation.LimitError.
 func (q Question) Answer(ctx context.Context, store Store) (*evaluation.Result, error) {
@@ -70,30 +68,42 @@ func (q Question) events(ctx context.Context, store Store) iter.Seq2[*evaluation
 // logsQL is what the store is asked.
 func (q Question) logsQL(filter prefilter.Filter) string {
 	fields := append(prefilter.Fields(q.Query), logevent.Time, logevent.File, logevent.Offset)
+	if len(q.Logs) > 1 {
+		fields = append(fields, logevent.Log)
+	}
 	slices.Sort(fields)
 	fields = slices.Compact(fields)
 	for i, name := range fields {
 		fields[i] = strconv.Quote(name)
 	}
-	return fmt.Sprintf("%q:=%q _time:[%s, %s] %s | fields %s", logevent.Log, q.Log,
-		q.Start.UTC().Format(nanoseconds), q.End.UTC().Format(nanoseconds), filter, strings.Join(fields, ", "))
+	return fmt.Sprintf("%s %s %s | fields %s", oneOf(logevent.Log, q.Logs), logstore.Between(q.Start, q.End), filter, strings.Join(fields, ", "))
+}
+
+// oneOf is the filter of LogsQL for a field that has one of some values.
+func oneOf(field string, values []string) string {
+	if len(values) == 1 {
+		return fmt.Sprintf("%q:=%q", field, values[0])
+	}
+	quoted := make([]string, len(values))
+	for i, value := range values {
+		quoted[i] = strconv.Quote(value)
+	}
+	return fmt.Sprintf("%q:in(%s)", field, strings.Join(quoted, ", "))
 }
 
 // event is what a row of the store was made of (package logevent). When it was kept is not in the store: that is taken
 // for the event's own time.
 func (q Question) event(row map[string]string) (*evaluation.Event, error) {
-	at, err := time.Parse(time.RFC3339Nano, row[logevent.Time])
+	place, err := placeOf(row)
 	if err != nil {
-		return nil, fmt.Errorf("reading a row of the log store: its %s: %w", logevent.Time, err)
+		return nil, err
 	}
-	offset, err := strconv.ParseUint(row[logevent.Offset], 10, 64)
-	if err != nil || row[logevent.File] == "" {
-		return nil, fmt.Errorf("reading a row of the log store: %s %q and %s %q are not those of a line", logevent.File, row[logevent.File], logevent.Offset, row[logevent.Offset])
-	}
+	at := place.Time.UnixMilli()
 	event := &evaluation.Event{
-		Timestamp: at.UnixMilli(), Ingested: at.UnixMilli(), Message: row[logevent.Message], Stream: row[logevent.Stream], Log: q.Log,
-		// With all digits of the offset, so that those of a file are sorted where times are equal.
-		Pointer: fmt.Sprintf("%s-%020d", row[logevent.File], offset), Fields: map[string]string{},
+		Timestamp: at, Ingested: at, Message: row[logevent.Message], Stream: row[logevent.Stream], Log: q.Logs[0], Pointer: place.Pointer(), Fields: map[string]string{},
+	}
+	if len(q.Logs) > 1 {
+		event.Log = row[logevent.Log]
 	}
 	for _, name := range prefilter.Fields(q.Query) {
 		switch value := row[name]; {

@@ -55,7 +55,7 @@ func question(t *testing.T, text string) logquery.Question {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return logquery.Question{Query: query, Log: log, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour), Now: noon.Add(time.Hour)}
+	return logquery.Question{Query: query, Logs: []string{log}, Start: noon.Add(-time.Hour), End: noon.Add(time.Hour), Now: noon.Add(time.Hour)}
 }
 
 // rowsOf are the rows of an answer without what tells events apart.
