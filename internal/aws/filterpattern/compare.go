@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filterpattern
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// is compares a field with NULL, TRUE or FALSE, or says that it is not there.
+type is struct {
+	selector []any
+	what     string
+}
+
+func (c is) holds(document any) bool {
+	value, found := find(document, c.selector)
+	switch c.what {
+	case "NULL":
+		return found && value == nil
+	case "TRUE":
+		return value == true
+	case "FALSE":
+		return value == false
+	}
+	return !found
+}
+
+// text compares a field with a text, in which each * stands for any text, or with a regular expression.
+type text struct {
+	selector []any
+	not      bool
+	re       *regexp.Regexp
+}
+
+func (c text) holds(document any) bool {
+	value, found := find(document, c.selector)
+	if !found {
+		return false
+	}
+	var has string
+	switch value := value.(type) {
+	case string:
+		has = value
+	case json.Number:
+		has = value.String()
+	case bool:
+		has = strconv.FormatBool(value)
+	default:
+		return false
+	}
+	return c.re.MatchString(has) != c.not
+}
+
+// number compares a field with a number.
+type number struct {
+	selector []any
+	operator string
+	with     float64
+}
+
+func (c number) holds(document any) bool {
+	value, _ := find(document, c.selector)
+	var has float64
+	var err error
+	switch value := value.(type) {
+	case json.Number:
+		has, err = value.Float64()
+	case string:
+		has, err = strconv.ParseFloat(value, 64)
+	default:
+		return false
+	}
+	if err != nil {
+		return false
+	}
+	switch c.operator {
+	case "=":
+		return has == c.with
+	case "!=":
+		return has != c.with
+	case "<":
+		return has < c.with
+	case "<=":
+		return has <= c.with
+	case ">":
+		return has > c.with
+	}
+	return has >= c.with
+}
+
+// compared reads the value of a comparison.
+func (p *parser) compared(selector []any, operator string) (condition, error) {
+	p.space()
+	equality := operator == "=" || operator == "!="
+	switch {
+	case strings.HasPrefix(p.text, "%") && equality:
+		re, rest, err := expression(p.text)
+		p.text = rest
+		return text{selector, operator == "!=", re}, err
+	case strings.HasPrefix(p.text, `"`) && equality:
+		value, rest, err := quoted(p.text)
+		if err != nil {
+			return nil, err
+		}
+		p.text = rest
+		return text{selector, operator == "!=", wild(value)}, nil
+	}
+	end := strings.IndexFunc(p.text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("&|(),", r) })
+	if end < 0 {
+		end = len(p.text)
+	}
+	word := p.text[:end]
+	p.text = p.text[end:]
+	if with, err := strconv.ParseFloat(word, 64); err == nil {
+		return number{selector, operator, with}, nil
+	}
+	switch {
+	case word == "":
+		return nil, fmt.Errorf("a value is expected before %.40q", p.text)
+	case !equality:
+		return nil, fmt.Errorf("%s compares numbers, and %.40q is not a number", operator, word)
+	case strings.ContainsFunc(word, func(r rune) bool { return !plain(r) && !strings.ContainsRune("*.-:/", r) }):
+		return nil, fmt.Errorf("the value %.40q must be in quotes", word)
+	}
+	return text{selector, operator == "!=", wild(word)}, nil
+}
+
+// wild is a text with * for any text.
+func wild(value string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(value), `\*`, ".*") + "$")
+}
