@@ -31,9 +31,9 @@ import (
 // service are killed: each line of the audit log is in the log store, once, with a field for each of its values. No
 // process of the control plane is started again for it, no other user of the host reaches the log store, and before
 // anybody asks for logs there is none. Lines of a type that is off are not kept, and the steps of joins are read as before.
-// Queries of CloudWatch Logs Insights about how nodes join have their answers.
+// Queries of CloudWatch Logs Insights about how nodes join have their answers. The AWS CLI queries, reads, writes and deletes logs.
 //
-//story:about plane/logshipper plane/logstore plane/logquery plane/logevent plane/component cluster/serve
+//story:about plane/logshipper plane/logstore plane/logquery plane/logevent plane/component cluster/serve cloud/cloudwatchlogs
 //story:needs logs
 func TestLogsAreKept(t *testing.T) {
 	i := newInstallation(t)
@@ -58,6 +58,7 @@ func TestLogsAreKept(t *testing.T) {
 	l.fieldsOfACSR()
 	l.streamsOfAll()
 	l.queries()
+	l.cloudWatch()
 	l.isPrivate()
 	l.killed()
 	l.allKept()
@@ -205,7 +206,8 @@ func (l *logStore) fieldsOfACSR() {
 	})
 }
 
-// queries asks what an article about joins asks of CloudWatch, but for the flags of components, which do not print them.
+// queries asks what an article about joins asks of CloudWatch. Its query about the controllers excludes its own answer; it is asked
+// with like.
 func (l *logStore) queries() {
 	l.t.Helper()
 	requests := strings.Fields(l.mustKubectl("get", "csr", "-o", "name"))
@@ -215,8 +217,11 @@ func (l *logStore) queries() {
 	_, request, _ := strings.Cut(requests[0], "/")
 	const sorted = ` | fields @timestamp, @message | sort @timestamp asc | filter @message like `
 	for query, want := range map[string]string{
-		`filter @logStream like /^kube-apiserver-audit/` + sorted + `'` + request + `' | limit 10000`: `"verb":"create"`,
-		`filter objectRef.subresource = "approval" | display responseObject.status.conditions.0.type`: "Approved",
+		`filter @logStream not like /^kube-apiserver-audit/ | filter @logStream like /^kube-apiserver-/` + sorted + `"--authorization-mode" | limit 10000`: "FLAG: --authorization-mode=",
+		`filter @logStream like /^kube-controller-manager/` + sorted + `"--controller" | limit 10000`:                                                      "FLAG: --controllers=",
+		`filter @logStream like /^kube-scheduler/` + sorted + `"FLAG" | limit 10000`:                                                                       "FLAG: --v=",
+		`filter @logStream like /^kube-apiserver-audit/` + sorted + `'` + request + `' | limit 10000`:                                                      `"verb":"create"`,
+		`filter objectRef.subresource = "approval" | display responseObject.status.conditions.0.type`:                                                      "Approved",
 	} {
 		l.eventually("there is an answer to "+query, func() error {
 			out, talk, err := l.try("logs", "query", "--since", "24h", query)

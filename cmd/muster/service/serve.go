@@ -101,7 +101,7 @@ func apis(a serve.Account, log *slog.Logger) (awsapi.Config, error) {
 			return ""
 		},
 		Cluster: a.Cluster, Pods: a.Pods, Insights: a.Insights, CheckVersion: a.CheckVersion, UserData: machines.UserData, Usage: machines.Usage, HostRanges: a.HostRanges, Room: a.Room, Images: a.Components.State.Registry(), FileSystems: a.Components.State.FileSystems(),
-		Queues: statedir.Queues(a.Components.State), Log: log, Run: a.Run,
+		Queues: statedir.Queues(a.Components.State), Logs: a.Logs, Log: log, Run: a.Run,
 	}, nil
 }
 

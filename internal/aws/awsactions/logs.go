@@ -4,11 +4,11 @@ package awsactions
 
 func logsActions() []Action {
 	return []Action{
-		{Name: "CreateLogGroup", Mark: Record, Resources: []string{"log-group"}, Keys: tagged()},
-		{Name: "DescribeLogGroups", Mark: Record},
-		{Name: "DeleteLogGroup", Mark: Record, Resources: []string{"log-group"}},
-		{Name: "PutRetentionPolicy", Mark: Record, Resources: []string{"log-group"}},
-		{Name: "DeleteRetentionPolicy", Mark: Record, Resources: []string{"log-group"}},
+		{Name: "CreateLogGroup", Mark: Real, Resources: []string{"log-group"}, Keys: tagged()},
+		{Name: "DescribeLogGroups", Mark: Real},
+		{Name: "DeleteLogGroup", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "PutRetentionPolicy", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "DeleteRetentionPolicy", Mark: Real, Resources: []string{"log-group"}},
 		{Name: "AssociateKmsKey", Mark: Record, Resources: []string{"log-group"}},
 		{Name: "DisassociateKmsKey", Mark: Record, Resources: []string{"log-group"}},
 		{Name: "PutLogGroupDeletionProtection", Mark: Record, Resources: []string{"log-group"}},
@@ -18,16 +18,22 @@ func logsActions() []Action {
 		{Name: "ListTagsLogGroup", Mark: Record, Resources: []string{"log-group"}},
 		{Name: "TagLogGroup", Mark: Record, Resources: []string{"log-group"}, Keys: tagged()},
 		{Name: "UntagLogGroup", Mark: Record, Resources: []string{"log-group"}, Keys: []string{"aws:TagKeys"}},
-		{Name: "DescribeLogStreams", Mark: Refused, Reason: "Muster's log groups are records: `muster logs` has what a control plane writes"},
-		{Name: "CreateLogStream", Mark: Refused, Reason: "Muster's log groups are records and take no events"},
-		{Name: "PutLogEvents", Mark: Refused, Reason: "Muster's log groups are records and take no events"},
-		{Name: "GetLogEvents", Mark: Refused, Reason: "Muster's log groups are records: `muster logs` has what a control plane writes"},
-		{Name: "FilterLogEvents", Mark: Refused, Reason: "Muster's log groups are records: `muster logs` has what a control plane writes"},
+		{Name: "CreateLogStream", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "DescribeLogStreams", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "DeleteLogStream", Mark: Real, Resources: []string{"log-stream"}},
+		{Name: "PutLogEvents", Mark: Real, Resources: []string{"log-stream"}},
+		{Name: "GetLogEvents", Mark: Real, Resources: []string{"log-stream"}},
+		{Name: "FilterLogEvents", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "StartQuery", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "GetQueryResults", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "StopQuery", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "DescribeQueries", Mark: Real},
 	}
 }
 
 func logsResources() []Resource {
 	return []Resource{
 		{Type: "log-group", ARN: "arn:${Partition}:logs:${Region}:${Account}:log-group:${LogGroupName}"},
+		{Type: "log-stream", ARN: "arn:${Partition}:logs:${Region}:${Account}:log-group:${LogGroupName}:log-stream:${LogStreamName}"},
 	}
 }

@@ -74,11 +74,15 @@ type Limits struct {
 // with 200 values.
 func DefaultLimits() Limits { return Limits{Depth: 24, Items: 2000, Params: 4000, Value: 256 << 10} }
 
-// Limits are those of a service: a message of SQS is larger than what other services take.
+// Limits are those of a service: a message of SQS and an event of CloudWatch Logs are larger than what other services take, and
+// events come by the ten thousand.
 func (s *Service) Limits() Limits {
 	limits := DefaultLimits()
-	if s.Name == "sqs" {
+	switch s.Name {
+	case "sqs":
 		limits.Value = 2 << 20
+	case "logs":
+		limits.Value, limits.Items = 1<<20, 10_000
 	}
 	return limits
 }

@@ -167,8 +167,11 @@ func (s *Service) MaxBody() int64 {
 	if s.Identity {
 		return 512 << 10
 	}
-	if s.Name == "sqs" { // a message has 1 MiB
+	switch s.Name {
+	case "sqs": // a message has 1 MiB
 		return 2 << 20
+	case "logs": // a batch of events has 1 MiB, which JSON makes larger
+		return 4 << 20
 	}
 	return 256 << 10
 }

@@ -72,10 +72,24 @@ func LimitsOf(service, action string) Limits {
 		}
 		return l
 	case "logs":
-		return Limits{Least: 1, Most: 50, Default: 50, name: "limit", code: "InvalidParameterException", front: true}
+		return logsLimits(action)
 	default:
 		return Limits{Least: 1, Most: 1000, Default: 100, name: "MaxItems", code: "ValidationError"}
 	}
+}
+
+// logsLimits are those of CloudWatch Logs.
+func logsLimits(action string) Limits {
+	l := Limits{Least: 1, Most: 50, Default: 50, name: "limit", code: "InvalidParameterException", front: true}
+	switch action {
+	case "FilterLogEvents", "GetLogEvents":
+		l.Most, l.Default = 10_000, 10_000
+	case "GetQueryResults":
+		l.Most, l.Default, l.name = 10_000, 10_000, "maxItems"
+	case "DescribeQueries":
+		l.Most, l.Default, l.name = 1000, 1000, "maxResults"
+	}
+	return l
 }
 
 // Size is the size of a page, asked for or the default one.

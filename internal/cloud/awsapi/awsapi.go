@@ -78,6 +78,8 @@ type Config struct {
 	Room *hostroom.Room
 	// Queues is the directory of the messages of queues.
 	Queues string
+	// Logs is the account's log store; nil if there is none.
+	Logs cloudwatchlogs.Logs
 	// Run runs a function until the service ends.
 	Run func(func(context.Context))
 	Log *slog.Logger
@@ -137,7 +139,7 @@ func Register(front *awsfront.Front, c Config) error {
 		return err
 	}
 	key := kms.Check(c.Management, c.Region, time.Now)
-	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Account: account, Key: key}); err != nil {
+	if err := cloudwatchlogs.Register(front, cloudwatchlogs.Config{Account: account, Key: key, Logs: c.Logs, Run: c.Run, Log: c.Log}); err != nil {
 		return err
 	}
 	if err := ecr.Register(front, ecr.Config{Account: account, Store: registrystore.New(c.Images), Login: c.Identity.Login}); err != nil {

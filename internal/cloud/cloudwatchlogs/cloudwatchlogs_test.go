@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +25,8 @@ import (
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/cloud/awsresource"
+	"muster.dev/muster/internal/plane/logstore"
+	"muster.dev/muster/internal/plane/logstore/logstoretest"
 )
 
 const (
@@ -41,6 +45,22 @@ type world struct {
 	front   *awsfront.Front
 	handler http.Handler
 	now     time.Time
+	server  *logstoretest.Server
+	kept    *keeper
+}
+
+// keeper is a log store that somebody has asked for once.
+type keeper struct {
+	*logstore.Store
+	asked   bool
+	unbuilt error
+}
+
+func (k *keeper) Asked() bool { return k.asked }
+
+func (k *keeper) Ready() error {
+	k.asked = k.asked || k.unbuilt == nil
+	return k.unbuilt
 }
 
 func newWorld(t *testing.T) *world {
@@ -50,10 +70,15 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, gate: &awsfronttest.Gate{}, now: time.Unix(1800000000, 0)}
+	w.kept = &keeper{Store: &logstore.Store{Socket: filepath.Join(t.TempDir(), "s"), Poll: time.Millisecond}}
+	w.server = logstoretest.Start(t, w.kept.Socket)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	t.Cleanup(func() { cancel(); group.Wait() })
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(awsfronttest.Numbered(func(_ int) time.Time { return w.now })).Build()
 	w.front = awsfronttest.New(t, w.gate, func() time.Time { return w.now })
 	var err error
-	if err := Register(w.front, Config{Account: awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}, Key: func(_ context.Context, account, arn string) error {
+	if err := Register(w.front, Config{Logs: w.kept, Run: func(run func(context.Context)) { group.Go(func() { run(ctx) }) }, Account: awsresource.Account{Management: w.api, Pages: nexttoken.NewSealer([nexttoken.KeySize]byte{1}), Region: testRegion}, Key: func(_ context.Context, account, arn string) error {
 		if arn != aKey {
 			return fmt.Errorf("there is no key %s of %s", arn, account)
 		}
@@ -182,7 +207,7 @@ func TestRefusals(t *testing.T) {
 		{"ListTagsForResource", arned("arn:aws:s3:::bucket"), invalidParameter},
 		{"ListTagsForResource", arned("arn:aws:logs:us-east-1:000000000000:log-group:" + blue), notFound},
 		{"TagResource", arned(blueARN, `"tags":{"":"x"}`), invalidParameter},
-		{"PutLogEvents", named(`"logStreamName":"s"`, `"logEvents":[]`), "UnsupportedOperationException"},
+		{"PutLogEvents", named(`"logStreamName":"s"`, `"logEvents":[]`), invalidParameter},
 		{"CreateLog", `{}`, "UnknownOperationException"},
 	} {
 		w.ask(c.action, c.body, 400, c.code)
@@ -238,6 +263,21 @@ func TestRights(t *testing.T) {
 	}; !slices.Equal(w.gate.Asked, want) {
 		t.Errorf("asked:\n%s\nwant:\n%s", strings.Join(w.gate.Asked, "\n"), strings.Join(want, "\n"))
 	}
+	w.ask("CreateLogStream", named(`"logStreamName":"a"`), 200)
+	begun := w.query(named(`"queryString":"limit 1"`, `"startTime":1`, `"endTime":2`))
+	w.gate.Asked = nil
+	w.ask("GetQueryResults", `{"queryId":"`+begun+`"}`, 200)
+	w.ask("StopQuery", `{"queryId":"x"}`, 400, invalidParameter)
+	w.ask("GetLogEvents", named(`"logStreamName":"a"`), 200)
+	w.ask("DescribeQueries", `{}`, 200)
+	if want := []string{
+		"logs:GetQueryResults " + blueARN + ":log-stream: aws:resourcetag/team=a",
+		"logs:StopQuery arn:aws:logs:eu-west-1:000000000000:log-group::log-stream:",
+		"logs:GetLogEvents " + blueARN + ":log-stream:a aws:resourcetag/team=a",
+		"logs:DescribeQueries *",
+	}; !slices.Equal(w.gate.Asked, want) {
+		t.Errorf("asked:\n%s\nwant:\n%s", strings.Join(w.gate.Asked, "\n"), strings.Join(want, "\n"))
+	}
 	before := w.everything()
 	w.gate.Denies = true
 	for action, body := range map[string]string{
@@ -246,6 +286,9 @@ func TestRights(t *testing.T) {
 		"PutLogGroupDeletionProtection": `{"logGroupIdentifier":"` + blue + `","deletionProtectionEnabled":true}`, "ListTagsForResource": arned(blueARN),
 		"TagResource": arned(blueARN, `"tags":{"x":"y"}`), "UntagResource": arned(blueARN, `"tagKeys":["team"]`), "ListTagsLogGroup": named(),
 		"TagLogGroup": named(`"tags":{"x":"y"}`), "UntagLogGroup": named(`"tags":["team"]`),
+		"CreateLogStream": named(`"logStreamName":"b"`), "DeleteLogStream": named(`"logStreamName":"a"`), "DescribeLogStreams": named(),
+		"PutLogEvents": named(`"logStreamName":"a"`, `"logEvents":[{"timestamp":1800000000000,"message":"x"}]`), "GetLogEvents": named(`"logStreamName":"a"`), "FilterLogEvents": named(),
+		"StartQuery": named(`"queryString":"limit 1"`, `"startTime":1`, `"endTime":2`), "GetQueryResults": `{"queryId":"` + begun + `"}`, "StopQuery": `{"queryId":"` + begun + `"}`, "DescribeQueries": `{}`,
 	} {
 		w.ask(action, body, 400, "AccessDeniedException")
 	}

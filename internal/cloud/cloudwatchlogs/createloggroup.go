@@ -69,13 +69,26 @@ func (a *api) deleteLogGroup() awsfront.Spec[nameInput, struct{}] {
 		About: func(ctx context.Context, call *awsfront.Call, in *nameInput) ([]awsfront.Target, error) {
 			return a.named(ctx, call, in.LogGroupName)
 		},
-		Do: func(ctx context.Context, _ *awsfront.Call, in *nameInput) (*struct{}, error) {
+		Do: func(ctx context.Context, call *awsfront.Call, in *nameInput) (*struct{}, error) {
 			found, err := a.find(ctx, in.LogGroupName)
 			if err != nil {
 				return nil, err
 			}
 			if found.Data.Protected {
 				return nil, awsfault.Errorf(validation, "The log group %s has deletion protection: switch it off first, with PutLogGroupDeletionProtection", in.LogGroupName)
+			}
+			// The group last: whatever is cut short is done by the next request.
+			if err := a.wipe(ctx, logOf(call, in.LogGroupName), ""); err != nil {
+				return nil, err
+			}
+			made, err := a.made(ctx, in.LogGroupName)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range made {
+				if err := logStreams.Delete(ctx, a.Management, r.ID); err != nil && !apierrors.IsNotFound(err) {
+					return nil, kept(err)
+				}
 			}
 			return nil, kept(groups.Delete(ctx, a.Management, found.ID))
 		},

@@ -42,7 +42,7 @@ type shown struct {
 
 func (a *api) show(call *awsfront.Call, r *awsrecord.Record[group]) shown {
 	out := shown{
-		LogGroupName: r.Name, LogGroupARN: a.arn(call, r.Name), ARN: a.arn(call, r.Name) + streams, KMSKeyID: r.Data.Key, LogGroupClass: r.Data.class(),
+		LogGroupName: r.Name, LogGroupARN: a.arn(call, r.Name), ARN: a.arn(call, r.Name) + allStreams, KMSKeyID: r.Data.Key, LogGroupClass: r.Data.class(),
 		CreationTime: r.Created.UnixMilli(), DeletionProtectionEnabled: r.Data.Protected,
 	}
 	if days := r.Data.Retention; days != 0 {

@@ -22,6 +22,7 @@ const (
 	notFound         = "ResourceNotFoundException"
 	alreadyExists    = "ResourceAlreadyExistsException"
 	validation       = "ValidationException"
+	unavailable      = "ServiceUnavailableException"
 )
 
 // The classes of log groups.
@@ -32,9 +33,9 @@ const (
 )
 
 const (
-	// groupPrefix begins the resource of a log group's ARN, and streams ends it where the ARN is of all its streams.
+	// groupPrefix begins the resource of a log group's ARN, and allStreams ends it where the ARN is of all its streams.
 	groupPrefix = "log-group:"
-	streams     = ":*"
+	allStreams  = ":*"
 	maxName     = 512
 )
 
@@ -63,7 +64,7 @@ func away(err error) error {
 	case apierrors.IsConflict(err):
 		return &awsfault.Error{Code: "OperationAbortedException", Message: "The log group was changed by somebody else meanwhile: try again", Cause: err}
 	}
-	return &awsfault.Error{Code: "ServiceUnavailableException", Message: "The management plane does not answer: try again, or see `muster status`", Cause: err}
+	return &awsfault.Error{Code: unavailable, Message: "The management plane does not answer: try again, or see `muster status`", Cause: err}
 }
 
 func missing() error {
@@ -107,7 +108,7 @@ func (a *api) nameOf(call *awsfront.Call, text string) (string, error) {
 	if parsed.Region != a.Region || parsed.Account != call.Caller.Account() {
 		return "", missing()
 	}
-	name := strings.TrimSuffix(strings.TrimPrefix(parsed.Resource, groupPrefix), streams)
+	name := strings.TrimSuffix(strings.TrimPrefix(parsed.Resource, groupPrefix), allStreams)
 	return name, checkName(name)
 }
 

@@ -14,6 +14,7 @@ import (
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/plane/component"
+	"muster.dev/muster/internal/plane/logshipper"
 	"muster.dev/muster/internal/platform/release"
 )
 
@@ -36,6 +37,8 @@ type Account struct {
 	HostRanges func() ([]netip.Prefix, error)
 	// Room is what the host offers local machines.
 	Room *hostroom.Room
+	// Logs is the account's log store.
+	Logs *logshipper.Keeper
 	// Run runs a function beside the front, whose context ends with the front.
 	Run func(func(context.Context))
 }

@@ -86,5 +86,5 @@ func addServices(s *Service, manager ctrlmanager.Manager, scheme *runtime.Scheme
 	if err != nil {
 		return err
 	}
-	return s.cfg.Controllers(manager, Account{Management: api, Components: account, HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(account.State) }, Room: s.room})
+	return s.cfg.Controllers(manager, Account{Management: api, Components: account, HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(account.State) }, Room: s.room, Logs: keeperOf(s)})
 }

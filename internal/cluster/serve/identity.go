@@ -83,7 +83,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		if err := s.cfg.Services(front, Account{
 			Identity: service, Management: reads, Components: c, Pods: pods, Insights: versions{s, reads}.insights, CheckVersion: versions{s, reads}.check,
 			Cluster:    func(namespace string) (client.Client, error) { return s.clusterClient(scheme, namespace) },
-			HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(c.State) }, Room: s.room, Run: func(run func(context.Context)) { group.Go(func() { run(ctx) }) },
+			HostRanges: func() ([]netip.Prefix, error) { return balancerrange.OfHost(c.State) }, Room: s.room, Logs: keeperOf(s), Run: func(run func(context.Context)) { group.Go(func() { run(ctx) }) },
 		}); err != nil {
 			return fmt.Errorf("registering the AWS APIs: %w", err)
 		}

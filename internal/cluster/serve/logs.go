@@ -3,13 +3,32 @@
 package serve
 
 import (
+	"errors"
+
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/plane/logshipper"
 )
 
-// newShipper prepares the shipper of the account's logs.
+// newShipper prepares the account's log store, and the shipper of its logs.
 func newShipper(s *Service, account component.Account) (*logshipper.Shipper, error) {
-	return logshipper.OfAccount(account, func(spec component.Spec) error { return s.accountProcesses().Add(spec) }, func() []component.Config { return configurations(s) }, s.cfg.Log)
+	keeper := logshipper.NewKeeper(account, func(spec component.Spec) error {
+		processes := s.accountProcesses()
+		if processes == nil {
+			return errors.New("the service is starting: try again")
+		}
+		return processes.Add(spec)
+	})
+	s.mu.Lock()
+	s.logs = keeper
+	s.mu.Unlock()
+	return logshipper.OfAccount(keeper, func() []component.Config { return configurations(s) }, s.cfg.Log)
+}
+
+// keeperOf is the account's log store, once the account was prepared.
+func keeperOf(s *Service) *logshipper.Keeper {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logs
 }
 
 // configurations are those of the clusters that run here.

@@ -27,10 +27,39 @@ func unbuilt(binDir string) error {
 	return nil
 }
 
-// OfAccount returns the shipper of an account's logs. Run has one more process of the account run, and does nothing for
-// one that runs; clusters lists the clusters that run.
-func OfAccount(a component.Account, run func(component.Spec) error, clusters func() []component.Config, log *slog.Logger) (*Shipper, error) {
-	store := statedir.LogStore(a.State)
+// Keeper is the account's log store, which runs from the moment on that something is to be kept. One Keeper is for all of the
+// service that write.
+type Keeper struct {
+	*logstore.Store
+	account component.Account
+	run     func(component.Spec) error
+}
+
+// NewKeeper returns the log store of an account. Run has one more process of the account run, and does nothing for one that
+// runs.
+func NewKeeper(a component.Account, run func(component.Spec) error) *Keeper {
+	return &Keeper{&logstore.Store{Socket: statedir.LogStore(a.State).Socket()}, a, run}
+}
+
+// Asked reports whether something was to be kept once.
+func (k *Keeper) Asked() bool {
+	_, err := os.Stat(statedir.LogStore(k.account.State).Data())
+	return err == nil
+}
+
+// Ready has the log store run; its error says why it cannot.
+func (k *Keeper) Ready() error {
+	if err := unbuilt(k.account.BinDir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(statedir.LogStore(k.account.State).Data(), 0o700); err != nil {
+		return fmt.Errorf("making the directory of logs: %w", err)
+	}
+	return k.run(component.LogStoreSpec(k.account))
+}
+
+// OfAccount returns the shipper of an account's logs; clusters lists the clusters that run.
+func OfAccount(k *Keeper, clusters func() []component.Config, log *slog.Logger) (*Shipper, error) {
 	return New(Config{
 		Sources: func() (all []Source) {
 			for _, c := range clusters() {
@@ -38,15 +67,6 @@ func OfAccount(a component.Account, run func(component.Spec) error, clusters fun
 			}
 			return all
 		},
-		Store: &logstore.Store{Socket: store.Socket()}, Record: store.Shipped(), Log: log,
-		Ready: func() error {
-			if err := unbuilt(a.BinDir); err != nil {
-				return err
-			}
-			if err := os.MkdirAll(store.Data(), 0o700); err != nil {
-				return fmt.Errorf("making the directory of logs: %w", err)
-			}
-			return run(component.LogStoreSpec(a))
-		},
+		Store: k.Store, Record: statedir.LogStore(k.account.State).Shipped(), Log: log, Ready: k.Ready,
 	})
 }
