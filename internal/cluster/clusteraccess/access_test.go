@@ -209,11 +209,11 @@ func TestCheckAsksTheAuthenticator(t *testing.T) {
 	}{
 		{"let in", fakeKeys{}, 200, "", "system:node:node-1", "", false},
 		{"as another node", fakeKeys{}, 200, "", "system:node:node-2", "not-a-node", true},
-		{"refused", fakeKeys{}, 403, `{"rule":"no-entry","saw":"r","fix":"f"}`, "", "refused by rule no-entry: r; f", true},
+		{"refused", fakeKeys{}, 403, `{"rule":"no-entry","saw":"r","fix":"f"}`, "", "refused by rule no-entry (M-IAM-01): r; f", true},
 		{"refused without a reason", fakeKeys{}, 403, "", "", "refused by rule unknown", true},
 		{"nobody can tell", fakeKeys{}, 503, `{"rule":"unavailable","saw":"down"}`, "", "", true},
 		{"an answer that is none", fakeKeys{}, 200, "", "", "", true},
-		{"no role", fakeKeys{err: &keyservice.Unknown{Code: "NoSuchEntity", Reason: "the role is gone"}}, 200, "", "", "refused by rule role-credentials/NoSuchEntity: the role is gone", true},
+		{"no role", fakeKeys{err: &keyservice.Unknown{Code: "NoSuchEntity", Reason: "the role is gone"}}, 200, "", "", "refused by rule role-credentials/NoSuchEntity (M-IAM-12): the role is gone", true},
 		{"launched just now", fakeKeys{err: &keyservice.Unknown{Code: keyservice.CodeNotYet, Reason: "it has no private DNS name yet"}}, 200, "", "", "", true},
 		{"made just now", fakeKeys{err: &keyservice.Unknown{Code: "InvalidInstanceID.NotFound", Reason: "there is no instance"}}, 200, "", "", "", true},
 		{"no identity service", fakeKeys{err: errors.New("down")}, 200, "", "", "", true},

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/internal/iam/authenticator"
 	"muster.dev/muster/internal/iam/ekstoken"
 	"muster.dev/muster/internal/iam/keyservice"
+	"muster.dev/muster/internal/iam/refusalcause"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/plane/component"
 )
@@ -95,7 +96,7 @@ func (n *NodeRoles) Check(ctx context.Context, m *v1alpha1.Machine) error {
 		return err // the identity service has not heard of the machine yet, which exists
 	}
 	if refused {
-		return &nodegroup.Refusal{Rule: "role-credentials/" + no.Code, Saw: no.Reason}
+		return &nodegroup.Refusal{Rule: refusalcause.RoleCredentials + no.Code, Saw: no.Reason}
 	}
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (n *NodeRoles) Check(ctx context.Context, m *v1alpha1.Machine) error {
 	}
 	if want := "system:node:" + m.Status.NodeName; user.Username != want || !slices.Contains(user.Groups, "system:nodes") {
 		return &nodegroup.Refusal{
-			Rule: "not-a-node", Saw: fmt.Sprintf("the machine is %s in groups %v, not %s in system:nodes", user.Username, user.Groups, want),
+			Rule: refusalcause.RuleNotANode, Saw: fmt.Sprintf("the machine is %s in groups %v, not %s in system:nodes", user.Username, user.Groups, want),
 			Fix: "give its role an access entry of type EC2_LINUX, or in aws-auth the user name system:node:{{EC2PrivateDNSName}} and the group system:nodes",
 		}
 	}

@@ -55,7 +55,7 @@ func TestMachineSaysWhyItIsRefused(t *testing.T) {
 	if result.RequeueAfter <= 0 || result.RequeueAfter > refusedAgain {
 		t.Errorf("looked at again after %s", result.RequeueAfter)
 	}
-	const want = "the cluster does not let the machine in: refused by rule no-entry: arn:aws:iam::000000000000:role/muster-node is in no access entry; make one"
+	const want = "the cluster does not let the machine in: refused by rule no-entry (M-IAM-01): arn:aws:iam::000000000000:role/muster-node is in no access entry; make one"
 	m := w.machine(t)
 	if status, message := identityOf(m); status != "False" || message != want || readyMessage(m) != want {
 		t.Errorf("%s %q, %q", status, message, readyMessage(m))
@@ -85,7 +85,7 @@ func TestMachineWhoseTokenIsRefused(t *testing.T) {
 		mustReconcile(t, r, id)
 	}
 	hear(`a signature that key ASIA1 did not make for cluster "muster"`)
-	const want = "refuses the token that is sent with its session: refused by rule signature/SignatureDoesNotMatch: a signature that key ASIA1 did not make for cluster \"muster\"; name the cluster"
+	const want = "refuses the token that is sent with its session: refused by rule signature/SignatureDoesNotMatch (M-IAM-07): a signature that key ASIA1 did not make for cluster \"muster\"; name the cluster"
 	m := w.machine(t)
 	if status, message := identityOf(m); status != "False" || !strings.Contains(message, want) || !strings.Contains(readyMessage(m), want) {
 		t.Errorf("%s %q, %q", status, message, readyMessage(m))

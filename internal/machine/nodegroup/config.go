@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/iam/refusalcause"
 	"muster.dev/muster/internal/machine/hostroom"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/machine"
@@ -115,16 +116,8 @@ func (p *RoleProblem) Error() string { return p.Message }
 // Refusal says which rule keeps a machine out, what it saw, and what to do.
 type Refusal struct{ Rule, Saw, Fix string }
 
-func (r *Refusal) Error() string {
-	text := "refused by rule " + r.Rule
-	if r.Saw != "" {
-		text += ": " + r.Saw
-	}
-	if r.Fix != "" {
-		text += "; " + r.Fix
-	}
-	return text
-}
+// Error says it in one line, with the identifier of the cause if it is one of docs/causes.md.
+func (r *Refusal) Error() string { return refusalcause.Sentence(r.Rule, r.Saw, r.Fix) }
 
 // Heard reports that the cluster refused a token with the session of a machine. Anybody who has the session may have
 // sent it.
