@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/csrview"
+	"muster.dev/muster/internal/explain/diagnosis"
+)
+
+// readTime is how long one list of objects may take.
+const readTime = 10 * time.Second
+
+// Logs are the logs of this host. All evidence of a log has a time.
+type Logs interface {
+	// Kubelet returns lines of the kubelet's log of a machine, written since a moment.
+	Kubelet(ctx context.Context, machine string, since time.Time) ([]diagnosis.Evidence, error)
+	// Refused returns requests of a node that the API server of a cluster refused, by its audit log.
+	Refused(ctx context.Context, cluster, node string, since time.Time) ([]diagnosis.Evidence, error)
+	// Tokens returns what the authenticator of a cluster refused of a machine.
+	Tokens(ctx context.Context, cluster, machine string, since time.Time) ([]diagnosis.Evidence, error)
+}
+
+// Cluster is what was read of a cluster's own API server.
+type Cluster struct {
+	Nodes    []corev1.Node
+	Requests []certificatesv1.CertificateSigningRequest
+	// Events about requests, by the name of the request.
+	Events map[string][]corev1.Event
+	// Unseen is what could not be read.
+	Unseen []diagnosis.Unseen
+}
+
+// Snapshot is what was read at a moment.
+type Snapshot struct {
+	Clusters []v1alpha1.Cluster
+	Groups   []v1alpha1.NodeGroup
+	Machines []v1alpha1.Machine
+	Updates  []v1alpha1.Update
+	// Of are the clusters' own objects, by the spec.name of the cluster. A cluster that was not read has none.
+	Of map[string]Cluster
+	At time.Time
+
+	indexes map[string]index
+}
+
+// index finds what is of one machine among the objects of a cluster.
+type index struct {
+	nodes map[string]*corev1.Node // by name
+	// reviews are those of requests for a certificate of a node, by its name, the newest of each signer.
+	reviews map[string]map[string]csrview.Review
+}
+
+// nodeUser begins the common name of a node's certificate.
+const nodeUser = "system:node:"
+
+// index returns the index of a cluster, which is made once: a review reads the bytes of its request.
+func (s *Snapshot) index(cluster string) index {
+	if i, ok := s.indexes[cluster]; ok {
+		return i
+	}
+	of := s.Of[cluster]
+	i := index{nodes: map[string]*corev1.Node{}, reviews: map[string]map[string]csrview.Review{}}
+	for n := range of.Nodes {
+		i.nodes[of.Nodes[n].Name] = &of.Nodes[n]
+	}
+	for n := range of.Requests {
+		r := csrview.Of(&of.Requests[n], of.Events[of.Requests[n].Name])
+		node, ok := strings.CutPrefix(r.Asked.CommonName, nodeUser)
+		if !ok || r.Created.Before(i.reviews[node][r.SignerName].Created) {
+			continue
+		}
+		if i.reviews[node] == nil {
+			i.reviews[node] = map[string]csrview.Review{}
+		}
+		i.reviews[node][r.SignerName] = r
+	}
+	if s.indexes == nil {
+		s.indexes = map[string]index{}
+	}
+	s.indexes[cluster] = i
+	return i
+}
+
+// Read reads the management plane.
+func Read(ctx context.Context, management client.Reader, now time.Time) (*Snapshot, error) {
+	s := &Snapshot{Of: map[string]Cluster{}, At: now}
+	var clusters v1alpha1.ClusterList
+	var groups v1alpha1.NodeGroupList
+	var machines v1alpha1.MachineList
+	var updates v1alpha1.UpdateList
+	for what, list := range map[string]client.ObjectList{"Clusters": &clusters, "NodeGroups": &groups, "Machines": &machines, "Updates": &updates} {
+		if err := read(ctx, management, list); err != nil {
+			return nil, fmt.Errorf("reading the %s of the management plane: %w", what, err)
+		}
+	}
+	s.Clusters, s.Groups, s.Machines, s.Updates = clusters.Items, groups.Items, machines.Items, updates.Items
+	return s, nil
+}
+
+// ReadCluster reads the API server of one cluster, and keeps what it found or why nothing was found.
+func (s *Snapshot) ReadCluster(ctx context.Context, name string, api client.Reader) {
+	var c Cluster
+	var nodes corev1.NodeList
+	var requests certificatesv1.CertificateSigningRequestList
+	var events corev1.EventList
+	for _, one := range []struct {
+		what string
+		list client.ObjectList
+		opts []client.ListOption
+	}{
+		{"the Nodes", &nodes, nil},
+		{"the certificate signing requests", &requests, nil},
+		{"the Events", &events, []client.ListOption{client.InNamespace(metav1.NamespaceDefault)}}, // those about objects without a namespace
+	} {
+		if err := read(ctx, api, one.list, one.opts...); err != nil {
+			c.Unseen = append(c.Unseen, diagnosis.Unseen{What: fmt.Sprintf("%s of cluster %s", one.what, name), Why: err.Error()})
+		}
+	}
+	c.Nodes, c.Requests, c.Events = nodes.Items, requests.Items, map[string][]corev1.Event{}
+	for _, e := range events.Items {
+		if e.InvolvedObject.Kind == "CertificateSigningRequest" {
+			c.Events[e.InvolvedObject.Name] = append(c.Events[e.InvolvedObject.Name], e)
+		}
+	}
+	s.Of[name] = c
+}
+
+// Missed notes why a cluster's own API server was not read.
+func (s *Snapshot) Missed(name string, why error) {
+	s.Of[name] = Cluster{Unseen: []diagnosis.Unseen{{What: "the Nodes and certificate signing requests of cluster " + name, Why: why.Error()}}}
+}
+
+func read(ctx context.Context, from client.Reader, into client.ObjectList, opts ...client.ListOption) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	return from.List(ctx, into, opts...)
+}
+
+// node returns the Node of a machine; nil if there is none.
+func (s *Snapshot) node(m *v1alpha1.Machine) *corev1.Node {
+	return s.index(m.Spec.ClusterName).nodes[m.Status.NodeName]
+}
+
+// of returns the machines of a node group.
+func (s *Snapshot) of(g *v1alpha1.NodeGroup) []*v1alpha1.Machine {
+	var machines []*v1alpha1.Machine
+	for i := range s.Machines {
+		m := &s.Machines[i]
+		if m.Spec.NodeGroup == g.Spec.Name && v1alpha1.ClusterSlug(m.Spec.ClusterName) == g.Namespace {
+			machines = append(machines, m)
+		}
+	}
+	return machines
+}
+
+// clusterOf is the spec.name of the cluster that has a namespace; the namespace itself if no cluster is there.
+func (s *Snapshot) clusterOf(namespace string) string {
+	for i := range s.Clusters {
+		if s.Clusters[i].Namespace == namespace {
+			return s.Clusters[i].Spec.Name
+		}
+	}
+	return namespace
+}
