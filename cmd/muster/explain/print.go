@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/platform/termsafe"
+)
+
+// everything is what is printed of all that is wrong, for programs.
+type everything struct {
+	Reports []diagnosis.Report `json:"reports"`
+	Unseen  []diagnosis.Unseen `json:"unseen,omitempty"`
+}
+
+// print prints all that is wrong.
+func (e *explainCommand) print(q *question, reports []diagnosis.Report) error {
+	all := everything{Reports: reports}
+	if all.Reports == nil {
+		all.Reports = []diagnosis.Report{}
+	}
+	for _, of := range q.snapshot.Of {
+		all.Unseen = append(all.Unseen, of.Unseen...)
+	}
+	if e.output != terminal.FormatTable {
+		return terminal.PrintData(e.Out, e.output, all)
+	}
+	for i, r := range reports {
+		if i > 0 {
+			if _, err := fmt.Fprintln(e.Out); err != nil {
+				return err
+			}
+		}
+		if err := e.tell(r); err != nil {
+			return err
+		}
+	}
+	if len(reports) > 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("Nothing is wrong that muster can see.\n")
+	unseen(&b, all.Unseen)
+	_, err := io.WriteString(e.Out, b.String())
+	return err
+}
+
+// tell prints a report for people.
+func (e *explainCommand) tell(r diagnosis.Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: %s\n", r.Kind, termsafe.Line(r.Name), inWords(r))
+	for _, f := range r.Causes {
+		fmt.Fprintf(&b, "\n%s  %s\n  %s\n", f.Cause, f.Title, f.Sentence)
+		fmt.Fprintf(&b, "  Fix: %s\n  Evidence:\n", f.Fix)
+		evidenceOf(&b, f.Evidence)
+		for _, id := range f.Consequences {
+			fmt.Fprintf(&b, "  It has %s as a consequence.\n", id)
+		}
+	}
+	if len(r.Other) > 0 {
+		b.WriteString("\nNo cause of the catalogue explains this:\n")
+		evidenceOf(&b, r.Other)
+	}
+	if len(r.Steps) > 0 {
+		b.WriteString("\nSteps:\n")
+	}
+	for _, s := range r.Steps {
+		at := ""
+		if !s.Time.IsZero() {
+			at = "  " + s.Time.UTC().Format("15:04:05.000Z")
+		}
+		fmt.Fprintf(&b, "  %-20s%s%s\n", s.Step, s.State, at)
+	}
+	unseen(&b, r.Unseen)
+	_, err := io.WriteString(e.Out, b.String())
+	return err
+}
+
+// inWords is the verdict of a report.
+func inWords(r diagnosis.Report) string {
+	switch r.Verdict {
+	case diagnosis.Healthy:
+		return "nothing is wrong"
+	case diagnosis.OnItsWay:
+		return "it is on its way, and nothing is wrong so far"
+	case diagnosis.NotKnown:
+		return "something is wrong, and the cause is not known"
+	case diagnosis.Found:
+		if len(r.Causes) > 1 {
+			return fmt.Sprintf("%d causes are known", len(r.Causes))
+		}
+		return "the cause is known"
+	}
+	return string(r.Verdict)
+}
+
+// evidenceOf prints evidence: where and when, what, and how to see it.
+func evidenceOf(b *strings.Builder, evidence []diagnosis.Evidence) {
+	for _, e := range evidence {
+		when := ""
+		if !e.Time.IsZero() {
+			when = e.Time.UTC().Format(time.TimeOnly+"Z") + " "
+		}
+		fmt.Fprintf(b, "    %s%s %s", when, e.Source, termsafe.Line(e.Object))
+		if e.Code != "" {
+			fmt.Fprintf(b, " %s", termsafe.Line(e.Code))
+		}
+		if e.Text != "" {
+			fmt.Fprintf(b, ": %s", termsafe.Line(strings.TrimSpace(e.Text)))
+		}
+		b.WriteString("\n")
+		if e.Look != "" {
+			fmt.Fprintf(b, "      see: %s\n", termsafe.Line(e.Look))
+		}
+	}
+}
+
+// unseen prints what could not be looked at.
+func unseen(b *strings.Builder, all []diagnosis.Unseen) {
+	if len(all) > 0 {
+		b.WriteString("\nNot seen:\n")
+	}
+	for _, u := range all {
+		fmt.Fprintf(b, "  %s: %s\n", termsafe.Line(u.What), termsafe.Line(u.Why))
+	}
+}
