@@ -141,6 +141,9 @@ func (k *karpenter) one() {
 	if err == nil || !strings.Contains(err.Error()+out, "Karpenter runs in the control plane of cluster muster") {
 		k.t.Errorf("the add-on beside it: %v\n%s", err, out)
 	}
+	if _, said, err := k.try("create", "addon", "karpenter"); err == nil || !strings.Contains(said, "Karpenter runs in the control plane of cluster muster") || strings.Count(strings.TrimSpace(said), "\n") > 0 {
+		k.t.Errorf("the add-on beside it, by muster: %v\n%s", err, said)
+	}
 }
 
 // off switches Karpenter off while a machine runs: the machine goes, then Karpenter, its role and its rights.

@@ -114,6 +114,40 @@ func TestCreateAddonRefused(t *testing.T) {
 	}
 }
 
+// A cluster has one Karpenter: the add-on is refused where the control plane runs it, before its programs are built, and
+// nothing is made.
+func TestCreateKarpenterBesideCompute(t *testing.T) {
+	t.Parallel()
+	const beside = "Karpenter runs in the control plane of cluster home (spec.compute), and a cluster has one Karpenter: set spec.compute.enabled to false first"
+	for name, test := range map[string]struct {
+		compute *v1alpha1.ClusterCompute
+		args    string
+		says    string
+	}{
+		"it runs":                  {&v1alpha1.ClusterCompute{Enabled: true}, "karpenter --cluster home", beside},
+		"a dry run of the server":  {&v1alpha1.ClusterCompute{Enabled: true}, "karpenter --cluster home --dry-run=server", beside},
+		"with --yes":               {&v1alpha1.ClusterCompute{Enabled: true}, "karpenter --cluster home --yes", beside},
+		"it does not":              {&v1alpha1.ClusterCompute{}, "karpenter --cluster home", "is not built here"},
+		"nothing is said about it": {nil, "karpenter --cluster home", "is not built here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := clitest.World()
+			for _, object := range objects {
+				if c, ok := object.(*v1alpha1.Cluster); ok && c.Spec.Name == "home" {
+					c.Spec.Compute = test.compute
+				}
+			}
+			b := clitest.NewBench(t, interceptor.Funcs{}, objects...)
+			clitest.WantErr(t, b.Run(t.Context(), createAddonOf(b), strings.Fields(test.args)...), test.says, false)
+			var all v1alpha1.AddonList
+			if err := b.Client.List(t.Context(), &all); err != nil || len(all.Items) > 0 {
+				t.Errorf("made are %v, %v", all.Items, err)
+			}
+		})
+	}
+}
+
 func TestDeleteAddon(t *testing.T) {
 	t.Parallel()
 	kept := false

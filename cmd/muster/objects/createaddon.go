@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/addons/catalogue"
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/plane/readiness"
 )
 
@@ -113,6 +114,9 @@ func (c *createAddonCommand) run(ctx context.Context, name string) error {
 		}
 		return c.print(wanted, made(c.dryRun))
 	}
+	if err == nil {
+		err = besideCompute(ctx, p, wanted)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,6 +144,21 @@ func (c *createAddonCommand) run(ctx context.Context, name string) error {
 		return err
 	}
 	return c.waitUntilActive(ctx, p, wanted)
+}
+
+// besideCompute refuses Karpenter as an add-on of a cluster whose control plane runs it, before anything is built.
+func besideCompute(ctx context.Context, p *kinds.Client, wanted *v1alpha1.Addon) error {
+	if wanted.Spec.AddonName != karpenter.Name {
+		return nil
+	}
+	var cluster v1alpha1.Cluster
+	if err := p.ReadKey(ctx, client.ObjectKey{Namespace: wanted.Namespace, Name: wanted.Namespace}, &cluster); err != nil {
+		return err
+	}
+	if !cluster.Spec.Compute.On() {
+		return nil
+	}
+	return errors.New(karpenter.InControlPlane(cluster.Spec.Name))
 }
 
 // build makes sure that the programs of an add-on are built.
