@@ -145,7 +145,8 @@ type UpdateChange struct {
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// RollbackTimeoutMinutes is how long nodes of EKS Auto Mode have time to go back before the cluster. Muster only keeps it.
+	// RollbackTimeoutMinutes is how long machines of the Karpenter in the control plane have time to go back before the cluster, 720 if it is omitted. A
+	// cluster whose control plane runs no Karpenter has none.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=120

@@ -15,6 +15,14 @@ import (
 // Name is the add-on's name. EKS has no add-on for Karpenter: people install its chart.
 const Name = "karpenter"
 
+// The names by which Karpenter in a control plane launches machines.
+const (
+	// NodeClass is the name of its EC2NodeClass.
+	NodeClass = "default"
+	// LabelNodeClass is the label of Nodes, and the tag of instances, with the name of their EC2NodeClass.
+	LabelNodeClass = "karpenter.k8s.aws/ec2nodeclass"
+)
+
 // program is Karpenter's version, as images/karpenter/go.mod pins it.
 const program = "v1.15.0"
 

@@ -35,7 +35,11 @@ type Facts struct {
 }
 
 // Node is a node of the cluster, and the versions of its programs.
-type Node struct{ Name, Kubelet, KubeProxy string }
+type Node struct {
+	Name, Kubelet, KubeProxy string
+	// GoesBack reports whether the node goes back before the cluster does, by the Karpenter of the control plane.
+	GoesBack bool
+}
 
 // Addon is an EKS add-on of the cluster. Versions are those that there are, by the minors that they fit.
 type Addon struct {

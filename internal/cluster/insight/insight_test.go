@@ -16,7 +16,7 @@ func sound() Facts {
 	versions := map[string][]string{"1.36": {"v1.14.0-eksbuild.1"}, "1.37": {"v1.14.0-eksbuild.1"}, "1.38": {"v1.14.0-eksbuild.1"}}
 	return Facts{
 		Now: now, Server: "v1.37.2", Minor: "1.37", Next: "1.38", Back: "1.36",
-		Nodes:    Fact[[]Node]{Is: []Node{{"a", "v1.36.4", "v1.36.4"}, {"b", "v1.36.3", "v1.36.3"}}},
+		Nodes:    Fact[[]Node]{Is: []Node{node("a", "v1.36.4", "v1.36.4"), node("b", "v1.36.3", "v1.36.3")}},
 		Addons:   Fact[[]Addon]{Is: []Addon{{"coredns", "v1.14.0-eksbuild.1", versions}, {"kube-proxy", "v1.36.4-eksbuild.1", map[string][]string{"1.36": {"v1.36.4-eksbuild.1"}}}}},
 		Requests: Fact[Requests]{Is: Requests{Since: now}},
 		Webhooks: Fact[[]Webhook]{Is: []Webhook{{URI: "/w", Name: "w", Service: "n/s", Ready: true, Resources: []string{"*/*"}}}},
@@ -46,6 +46,10 @@ func told(f Facts) map[string]string {
 	return said
 }
 
+func node(name, kubelet, kubeProxy string) Node {
+	return Node{Name: name, Kubelet: kubelet, KubeProxy: kubeProxy}
+}
+
 func TestRules(t *testing.T) {
 	t.Parallel()
 	if said := told(sound()); len(said) > 0 {
@@ -59,8 +63,11 @@ func TestRules(t *testing.T) {
 		"a new node": {func(f *Facts) { f.Nodes.Is[0].Kubelet, f.Nodes.Is[0].KubeProxy = "v1.37.0", "v1.37.0" }, map[string]string{
 			"ROLLBACK " + kubelets: "ERROR /api/v1/nodes/a=ERROR", "ROLLBACK " + proxies: "ERROR /api/v1/nodes/a=ERROR",
 		}},
+		"a new node that goes back first": {func(f *Facts) {
+			f.Nodes.Is[0].Kubelet, f.Nodes.Is[0].KubeProxy, f.Nodes.Is[0].GoesBack = "v1.37.0", "v1.37.0", true
+		}, nil},
 		"nodes of all ages": {func(f *Facts) {
-			f.Nodes.Is = []Node{{"new", "v1.38.0", "v1.37.0"}, {"old", "v1.35.0", "v1.35.0"}, {"older", "v1.34.0", "v1.36.0"}, {"strange", "x", "v1.36.0"}}
+			f.Nodes.Is = []Node{node("new", "v1.38.0", "v1.37.0"), node("old", "v1.35.0", "v1.35.0"), node("older", "v1.34.0", "v1.36.0"), node("strange", "x", "v1.36.0")}
 		}, map[string]string{
 			"UPGRADE " + kubelets:  "ERROR /api/v1/nodes/new=ERROR /api/v1/nodes/old=WARNING /api/v1/nodes/older=ERROR /api/v1/nodes/strange=UNKNOWN",
 			"UPGRADE " + proxies:   "WARNING /api/v1/nodes/old=WARNING",

@@ -35,7 +35,10 @@ func (i Insight) skew(f Facts, program string, version func(Node) string) Insigh
 	var resources []Resource
 	for _, node := range f.Nodes.Is {
 		found := skewOf(server, program, version(node))
-		if i.Category == RollbackReadiness {
+		switch {
+		case i.Category == RollbackReadiness && node.GoesBack:
+			continue
+		case i.Category == RollbackReadiness:
 			found = newerThan(back, program, version(node))
 		}
 		if found.Status != Passing {

@@ -27,6 +27,8 @@ import (
 const (
 	// again is the time until the next try of a step that failed, or that waits.
 	again = time.Second
+	// minorAgain is the time between two looks at the minor of machines.
+	minorAgain = 5 * time.Second
 	// keptAgain is the time between two looks at what is as it is to be.
 	keptAgain = time.Minute
 )
@@ -45,6 +47,8 @@ type Config struct {
 	// Cluster reads and writes the cluster's objects, past any cache.
 	Cluster client.Client
 	Roles   Roles
+	// Minor is the minor of Kubernetes that machines are launched of, as [MinorOf] says.
+	Minor func(context.Context) (string, error)
 	// Kinds are the CustomResourceDefinitions of Karpenter.
 	Kinds func() ([]*unstructured.Unstructured, error)
 	// Store is that of the identity service, and Assume makes credentials of the role of a cluster's Karpenter. Store is
@@ -58,14 +62,17 @@ type Config struct {
 }
 
 // Controller prepares one cluster.
-type Controller struct{ Config }
+type Controller struct {
+	Config
+	chosen string // the image that the EC2NodeClass has
+}
 
 // New makes a controller.
 func New(c Config) (*Controller, error) {
-	if c.Cluster == nil || c.Roles == nil || c.Kinds == nil || c.Store == nil || c.Assume == nil || c.Ended == nil || c.Log == nil || c.Now == nil {
+	if c.Cluster == nil || c.Roles == nil || c.Minor == nil || c.Kinds == nil || c.Store == nil || c.Assume == nil || c.Ended == nil || c.Log == nil || c.Now == nil {
 		return nil, errors.New("the controller of Karpenter lacks a part of its configuration")
 	}
-	return &Controller{c}, nil
+	return &Controller{Config: c}, nil
 }
 
 // Left reports whether a cluster has something that is to be taken away before its Karpenter ends.
@@ -97,11 +104,10 @@ func (k *Controller) Run(ctx context.Context) {
 			k.Ended()
 			return
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(max(next, again)):
+		if err != nil {
+			next = again
 		}
+		k.pause(ctx, next)
 	}
 }
 
@@ -137,13 +143,18 @@ func (k *Controller) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted, unwanted, err := pools(k.Plane, profile)
+	image, err := k.image(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, unwanted, err := pools(k.Plane, profile, image)
 	if err != nil {
 		return err
 	}
 	if err := baseline.Apply(ctx, k.Cluster, wanted); err != nil {
 		return err
 	}
+	k.chosen = image
 	for _, pool := range unwanted {
 		if err := k.deletePool(ctx, pool); err != nil {
 			return err

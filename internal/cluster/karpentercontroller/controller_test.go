@@ -30,6 +30,7 @@ import (
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/manifest/manifesttest"
+	"muster.dev/muster/internal/platform/release"
 	"muster.dev/muster/internal/platform/statedir"
 )
 
@@ -43,6 +44,7 @@ type world struct {
 	now     time.Time
 	assumed int
 	ended   int
+	minor   string
 }
 
 type roles struct{}
@@ -53,7 +55,7 @@ func (roles) Prepare(_ context.Context, role string) (string, error) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, store: identityservicetest.NewMemory(), now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)}
+	w := &world{t: t, store: identityservicetest.NewMemory(), now: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), minor: release.Default().Minor()}
 	for _, entity := range []identityservice.Entity{
 		iam.Account{ID: account}, iam.Role{ID: "AROANODES", Account: account, Path: "/", Name: v1alpha1.ClusterNodeRole("blue"), MaxSession: time.Hour},
 	} {
@@ -77,6 +79,7 @@ func newWorld(t *testing.T) *world {
 	w.Controller, err = New(Config{
 		Plane: plane, Cluster: fake.NewClientBuilder().WithScheme(scheme).Build(), Roles: roles{}, Log: slog.New(slog.DiscardHandler),
 		Kinds: func() ([]*unstructured.Unstructured, error) { return nil, nil },
+		Minor: func(context.Context) (string, error) { return w.minor, nil },
 		Store: func() identityservice.Store { return w.store },
 		Assume: func(string) (identityservice.Credentials, error) {
 			w.assumed++
@@ -140,13 +143,13 @@ func TestObjects(t *testing.T) {
 	}
 	manifesttest.Bindings(t, granted,
 		"User muster:karpenter: karpenter", "User muster:karpenter: karpenter in kube-system", "User muster:karpenter: karpenter-core", "User muster:karpenter: karpenter-dns in kube-system")
-	wanted, unwanted, err := pools(w.Plane, "profile")
+	wanted, unwanted, err := pools(w.Plane, "profile", "ami-0123456789abcdef0")
 	if err != nil || len(unwanted) > 0 {
 		t.Fatal(unwanted, err)
 	}
 	manifesttest.Golden(t, "testdata/pools.yaml", wanted)
 	w.Plane.Cluster.Spec.Compute.NodePools = []v1alpha1.NodePoolName{v1alpha1.PoolSystem}
-	wanted, unwanted, err = pools(w.Plane, "profile")
+	wanted, unwanted, err = pools(w.Plane, "profile", "ami-0123456789abcdef0")
 	if err != nil || len(wanted) != 2 || len(unwanted) != 1 || unwanted[0].GetName() != "general-purpose" {
 		t.Errorf("%d wanted, unwanted %v, %v", len(wanted), unwanted, err)
 	}

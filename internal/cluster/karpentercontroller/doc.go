@@ -18,6 +18,8 @@
 //	people delete a NodePool         one that spec.compute names is made again; one of their own stays deleted
 //	people change a NodePool         the change stays
 //	people change the EC2NodeClass   what is set here is set again; other fields stay
+//	the cluster is upgraded          once the API server is of the new minor, the EC2NodeClass has its image, and machines drift to it
+//	the cluster is taken back        the EC2NodeClass has the image of the older minor as soon as the rollback's turn comes
 //	a NodeClaim cannot be drained    Karpenter stays until it is, as a pod disruption budget says
 //	people delete Karpenter's role   it is made again; Karpenter takes credentials of it at the end of the hour, or when it is killed
 //	the service is away              Karpenter's calls fail, and are sent again

@@ -46,13 +46,13 @@ func rights(c component.Config) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// pools are the EC2NodeClass, and the NodePools that a cluster asks for; unwanted are the other NodePools that can be
+// pools are the EC2NodeClass, with an image by its id, and the NodePools that a cluster asks for; unwanted are the other NodePools that can be
 // asked for.
-func pools(c component.Config, instanceProfile string) (wanted, unwanted []*unstructured.Unstructured, err error) {
+func pools(c component.Config, instanceProfile, image string) (wanted, unwanted []*unstructured.Unstructured, err error) {
 	objects, err := manifest.Fill("pools.yaml", poolsText, struct {
-		InstanceProfile, SecurityGroupID string
-		SubnetIDs                        []string
-	}{instanceProfile, c.Network.SecurityGroupID, c.Network.SubnetIDs()})
+		NodeClass, InstanceProfile, Image, SecurityGroupID string
+		SubnetIDs                                          []string
+	}{karpenter.NodeClass, instanceProfile, image, c.Network.SecurityGroupID, c.Network.SubnetIDs()})
 	if err != nil {
 		return nil, nil, err
 	}

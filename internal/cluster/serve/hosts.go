@@ -81,7 +81,7 @@ func (c clusterHosts) Host(ctx context.Context, object *v1alpha1.Cluster) error 
 // move refuses a release that the control plane of a cluster cannot be taken to now, unless people have forced it.
 func (c clusterHosts) move(ctx context.Context, object *v1alpha1.Cluster) func(to release.Release) error {
 	return func(to release.Release) error {
-		refusal, against, err := versions{c.Service, c.api}.checkMove(ctx, object, to)
+		refusal, against, err := versions{c.Service, c.api}.checkMove(ctx, object, to, func(v1alpha1.Machine) bool { return false })
 		switch {
 		case err != nil:
 			return unasked{err}

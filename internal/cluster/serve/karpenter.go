@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -17,6 +18,7 @@ import (
 	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/karpentercontroller"
+	"muster.dev/muster/internal/cluster/updatecontroller"
 	"muster.dev/muster/internal/iam/identityservice"
 	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/plane/component"
@@ -50,10 +52,17 @@ func (h *hosted) addKarpenter(mgr manager.Manager, connection *rest.Config, role
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for Karpenter: %w", err)
 	}
+	server, err := discovery.NewDiscoveryClientForConfig(connection)
+	if err != nil {
+		return fmt.Errorf("making a client for the API server's version: %w", err)
+	}
 	files := addonfiles.New(hostagent.New(hostagent.Config{State: c.State}), c.Dir.Namespace(), c.BinDir)
 	controller, err := karpentercontroller.New(karpentercontroller.Config{
 		Plane: c, Cluster: api, Roles: roles, Store: h.service.identityStore, Assume: h.assume, Ended: h.requestReload, Log: h.log, Now: time.Now,
 		Kinds: func() ([]*unstructured.Unstructured, error) { return files.Kinds(karpenter.Name) },
+		Minor: func(ctx context.Context) (string, error) {
+			return minorOfMachines(ctx, mgr.GetClient(), server, c.Dir.Namespace())
+		},
 	})
 	if err != nil {
 		return err
@@ -62,6 +71,24 @@ func (h *hosted) addKarpenter(mgr manager.Manager, connection *rest.Config, role
 		controller.Run(ctx)
 		return nil
 	}))
+}
+
+// minorOfMachines is the minor of the machines that Karpenter in the control plane of a cluster launches. The API server
+// itself is asked: the status of a cluster has no version before Karpenter is Ready.
+func minorOfMachines(ctx context.Context, management client.Reader, server *discovery.DiscoveryClient, namespace string) (string, error) {
+	var cluster v1alpha1.Cluster
+	if err := management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: namespace}, &cluster); err != nil {
+		return "", fmt.Errorf("reading the version of the cluster: %w", err)
+	}
+	var updates v1alpha1.UpdateList
+	if err := management.List(ctx, &updates, client.InNamespace(namespace)); err != nil {
+		return "", fmt.Errorf("reading the updates of the cluster: %w", err)
+	}
+	is, err := server.WithLegacy().ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("asking the API server for its version: %w", err)
+	}
+	return karpentercontroller.MinorOf(is.GitVersion, cluster.Spec, updatecontroller.GoingBack(updates.Items))
 }
 
 // assume makes credentials of the role of a cluster's Karpenter.

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/cluster/clustercontroller"
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/cluster/insight/insightfacts"
+	"muster.dev/muster/internal/cluster/updatecontroller"
 	"muster.dev/muster/internal/plane/clusterconfig"
 	"muster.dev/muster/internal/plane/deprecation"
 	"muster.dev/muster/internal/plane/deprecation/deprecationlog"
@@ -53,11 +54,12 @@ func (v versions) check(ctx context.Context, object *v1alpha1.Cluster, to releas
 	if !asked.Moves() {
 		return "", nil, nil
 	}
-	return v.checkMove(ctx, object, to)
+	return v.checkMove(ctx, object, to, func(m v1alpha1.Machine) bool { return updatecontroller.GoesBack(object.Spec, &m, to) })
 }
 
-// checkMove says the same of a release that follows the one that the plane runs.
-func (v versions) checkMove(ctx context.Context, object *v1alpha1.Cluster, to release.Release) (refusal string, against []insight.Insight, err error) {
+// checkMove says the same of a release that follows the one that the plane runs. Machines that go back before the plane keep
+// it from nothing.
+func (v versions) checkMove(ctx context.Context, object *v1alpha1.Cluster, to release.Release, goesBack func(v1alpha1.Machine) bool) (refusal string, against []insight.Insight, err error) {
 	if missing := programs.Unbuilt(v.cfg.BinDir, to); missing != "" {
 		return "spec.version: " + missing, nil, nil
 	}
@@ -69,7 +71,7 @@ func (v versions) checkMove(ctx context.Context, object *v1alpha1.Cluster, to re
 	if err := v.management.List(ctx, &groups, client.InNamespace(object.Namespace)); err != nil {
 		return "", nil, fmt.Errorf("listing the node groups of cluster %s: %w", object.Spec.Name, err)
 	}
-	own := slices.DeleteFunc(machines.Items, func(m v1alpha1.Machine) bool { return m.Spec.ClusterName != object.Spec.Name })
+	own := slices.DeleteFunc(machines.Items, func(m v1alpha1.Machine) bool { return m.Spec.ClusterName != object.Spec.Name || goesBack(m) })
 	if err := clustercontroller.CheckMachines(to, own, groups.Items); err != nil {
 		return err.Error(), nil, nil //nolint:nilerr // the error is the refusal
 	}

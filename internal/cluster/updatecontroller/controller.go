@@ -172,17 +172,26 @@ func (r *updates) look(ctx context.Context, u *v1alpha1.Update) (facts, error) {
 			return is, fmt.Errorf("reading add-on %s: %w", u.Spec.Addon, err)
 		}
 	}
+	if is.newer, err = r.newer(ctx, u, is.cluster); err != nil {
+		return is, err
+	}
+	is.older, err = r.older(ctx, u)
+	return is, err
+}
+
+// older returns the name of an update of the same target that is in progress and comes first, or "".
+func (r *updates) older(ctx context.Context, u *v1alpha1.Update) (name string, err error) {
 	var all v1alpha1.UpdateList
 	if err := r.api.List(ctx, &all, client.InNamespace(u.Namespace)); err != nil {
-		return is, fmt.Errorf("listing the updates of cluster %s: %w", u.Spec.ClusterName, err)
+		return "", fmt.Errorf("listing the updates of cluster %s: %w", u.Spec.ClusterName, err)
 	}
 	for i := range all.Items {
 		other := &all.Items[i]
 		if other.Phase() == v1alpha1.UpdateInProgress && other.Spec.NodeGroup == u.Spec.NodeGroup && other.Spec.Addon == u.Spec.Addon && other.Name != u.Name && comesFirst(other, u) {
-			is.older = other.Name
+			name = other.Name
 		}
 	}
-	return is, nil
+	return name, nil
 }
 
 // leaving returns the machines of a node group that are being deleted, if the group is to have none: one of them may be

@@ -22,6 +22,8 @@
 //	somebody changes the cluster meanwhile,      the Update waits, up to these 20 minutes, until that is mended: it is not the
 //	and that is refused                          Update's fault
 //	the target is deleted, or made again         Failed, OperationNotPermitted
+//	a rollback of a cluster with its own Karpenter  its machines go back first; the cluster is changed once none is newer
+//	they have not gone back in the time of rollbackConfig  Failed, PodEvictionFailure; the cluster was not changed, and they go forward again
 //	a rollout is given up                        Failed, with the code of the rollout: PodEvictionFailure, NodeCreationFailure, …
 //	it is, and rollbackOnFailure is true         the Update NAME-undo is made first, once, and waits for this one's end
 //	it is cancelled                              Cancelled before the change; a rollout stops first; other changes take effect all the same

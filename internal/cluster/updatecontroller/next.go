@@ -21,6 +21,7 @@ const (
 	codeNotPermitted = "OperationNotPermitted"
 	codeNodeCreation = "NodeCreationFailure"
 	codeUnreachable  = "ClusterUnreachable"
+	codeEviction     = "PodEvictionFailure"
 )
 
 // patience is the time that a change may take to have its effect.
@@ -51,6 +52,9 @@ type facts struct {
 	addon *v1alpha1.Addon
 	// leaving are the machines of group that are being deleted; they are looked up if the group is to have none.
 	leaving []v1alpha1.Machine
+	// newer are the names of the machines of the cluster's own Karpenter that are newer than the minor which the cluster is
+	// taken back to; they are looked up until the update changes the cluster.
+	newer []string
 	// older is the name of an update of the same target that is in progress and comes first, or "".
 	older string
 	// began is when the service did: before, no change had an effect.
@@ -101,7 +105,7 @@ func next(u *v1alpha1.Update, is facts, now time.Time) decision {
 	case u.Status.AppliedAt == nil && is.older != "":
 		return wait("update %s of %s comes first", is.older, what)
 	case u.Status.AppliedAt == nil:
-		return begin(u, is)
+		return begin(u, is, now)
 	}
 	if u.Spec.Change.Rollout != nil {
 		return aboutLastNode(rolloutEffect(u, is, now), is.leaving, false)

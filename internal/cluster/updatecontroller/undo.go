@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +35,12 @@ func changeRollout(g *v1alpha1.NodeGroup, name string, asked v1alpha1.UpdateRoll
 	g.Spec.Rollout = &v1alpha1.NodeGroupRollout{ID: name, Force: asked.Force, KeepCurrent: asked.KeepCurrent || asked.Undo, Before: now}
 }
 
-// begin says whether an update can change its target. A node group that asked for a version that it cannot have would have
+// begin says whether an update can change its target, and what a rollback of a cluster waits for before. A node group that asked for a version that it cannot have would have
 // no machine made or repaired until somebody changed it.
-func begin(u *v1alpha1.Update, is facts) decision {
+func begin(u *v1alpha1.Update, is facts, now time.Time) decision {
+	if d, waits := machinesFirst(u, is, now); waits {
+		return d
+	}
 	rollout := u.Spec.Change.Rollout
 	if rollout == nil {
 		return decision{step: stepApply}

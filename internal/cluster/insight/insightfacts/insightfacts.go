@@ -51,7 +51,7 @@ func Gather(ctx context.Context, s Sources) insight.Facts {
 		f.Nodes.Unknown, f.Webhooks.Unknown, f.Budgets.Unknown, f.Kinds.Unknown, f.Stored.Unknown = away, away, away, away, away
 		return f
 	}
-	f.Nodes = fact(nodes(ctx, api))
+	f.Nodes = fact(nodes(ctx, api, s.Object.Spec.Compute.On()))
 	f.Webhooks = fact(webhooks(ctx, api))
 	f.Budgets = fact(budgets(ctx, api))
 	f.Kinds = fact(kinds(ctx, api))

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/cluster/insight"
 )
 
@@ -18,7 +19,8 @@ const ofMachine = "aws:///"
 // nodes are the nodes of the cluster. Kubernetes does not tell which kube-proxy a node runs (status.nodeInfo had the
 // kubelet's version, and has none since 1.33). A pod of kube-proxy says so by its image. Muster's agent starts kube-proxy
 // from the folder of the release that it starts the kubelet from. Of other nodes the version is not known.
-func nodes(ctx context.Context, api client.Client) (found []insight.Node, err error) {
+// Nodes of the control plane's own Karpenter go back before the cluster, if it has one.
+func nodes(ctx context.Context, api client.Client, compute bool) (found []insight.Node, err error) {
 	var all corev1.NodeList
 	if err := list(ctx, api, &all, "nodes"); err != nil {
 		return nil, err
@@ -35,7 +37,7 @@ func nodes(ctx context.Context, api client.Client) (found []insight.Node, err er
 	}
 	for i := range all.Items {
 		n := insight.Node{Name: all.Items[i].Name, Kubelet: all.Items[i].Status.NodeInfo.KubeletVersion}
-		n.KubeProxy = proxies[n.Name]
+		n.KubeProxy, n.GoesBack = proxies[n.Name], compute && all.Items[i].Labels[karpenter.LabelNodeClass] == karpenter.NodeClass
 		if n.KubeProxy == "" && strings.HasPrefix(all.Items[i].Spec.ProviderID, ofMachine) {
 			n.KubeProxy = n.Kubelet
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/plane/planeclient"
 )
@@ -39,7 +40,9 @@ func TestKubeProxies(t *testing.T) {
 	node("of-a-machine", "aws:///us-east-1a/i-1", "")
 	node("own", "aws:///us-east-1a/i-2", "registry.k8s.io/kube-proxy:v1.35.8-eksbuild.1")
 	node("untagged", "", "registry:5000/kube-proxy")
-	found, err := nodes(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build())
+	objects[0].SetLabels(map[string]string{karpenter.LabelNodeClass: karpenter.NodeClass})
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	found, err := nodes(t.Context(), api, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,5 +55,9 @@ func TestKubeProxies(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Error(diff)
+	}
+	want[0].GoesBack = true
+	if found, err = nodes(t.Context(), api, true); err != nil || !cmp.Equal(want, found) {
+		t.Errorf("with a Karpenter in the control plane: %v, %v", found, err)
 	}
 }
