@@ -18,9 +18,10 @@ import (
 
 // TestAutoMode begins with no machine, by `muster up --auto`. Karpenter in the control plane launches one for the pods of
 // CoreDNS, which are the first that wait, and ends it once nothing needs it. It is killed, and the service with it,
-// between a pending pod and its machine. At the end it is switched off: its machines go, and then itself.
+// between a pending pod and its machine. It hears of interruptions by a queue that nobody else sends to, and launches nothing
+// in a zone that the cluster is shifted away from. At the end it is switched off: its machines go, and then itself.
 //
-//story:about cluster/karpentercontroller plane/netsandbox platform/seclude iam/identityservice addons/karpenter cloud/ec2/fleet
+//story:about cluster/karpentercontroller plane/netsandbox platform/seclude iam/identityservice addons/karpenter cloud/ec2/fleet cloud/awsapi cloud/arczonalshift
 //story:needs karpenter
 func TestAutoMode(t *testing.T) {
 	i := newInstallation(t)
@@ -37,6 +38,10 @@ func TestAutoMode(t *testing.T) {
 	}{
 		{"from none and back", (*karpenter).fromNone},
 		{"killed in the middle", (*karpenter).ownKilled},
+		{"an interruption", (*karpenter).interrupted},
+		{"nobody forges one", (*karpenter).unforged},
+		{"a zonal shift", (*karpenter).shifted},
+		{"what the host has not", (*karpenter).tooLarge},
 		{"what it may not do", (*karpenter).confined},
 		{"one Karpenter alone", (*karpenter).one},
 		{"switched off", (*karpenter).off},
@@ -89,6 +94,70 @@ func (k *karpenter) ownKilled() {
 	k.t.Logf("two pods run after %v more", k.runs("small", 2).Round(100*time.Millisecond))
 	k.owned(2)
 	k.empties()
+}
+
+// unforged sends an interruption that is none, as the account's administrator: the queue takes it from nobody, and is as it
+// was after somebody changed it.
+func (k *karpenter) unforged() {
+	const name = "muster-karpenter-muster"
+	var queue struct {
+		QueueURL string `json:"QueueUrl"`
+	}
+	k.mustAWS(&queue, "sqs", "get-queue-url", "--queue-name", name)
+	out, err := k.aws(k.admin, "sqs", "send-message", "--queue-url", queue.QueueURL, "--message-body", `{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","detail":{"instance-id":"i-0123456789abcdef0"}}`)
+	if err == nil || !strings.Contains(err.Error()+out, "AccessDenied") {
+		k.t.Errorf("an interruption by the administrator: %v\n%s", err, out)
+	}
+	k.mustAWS(nil, "sqs", "set-queue-attributes", "--queue-url", queue.QueueURL, "--attributes", "Policy=")
+	k.mustAWS(nil, "events", "disable-rule", "--name", name)
+	k.eventually("the queue and its rule are as they were", func() error {
+		policy, err := k.aws(k.admin, "sqs", "get-queue-attributes", "--queue-url", queue.QueueURL, "--attribute-names", "Policy")
+		if err == nil && !strings.Contains(policy, "NobodyElse") {
+			err = errors.New(policy)
+		}
+		if err != nil {
+			return err
+		}
+		rule, err := k.aws(k.admin, "events", "describe-rule", "--name", name, "--query", "State", "--output", "text")
+		if err == nil && strings.TrimSpace(rule) != "ENABLED" {
+			err = errors.New(rule)
+		}
+		return err
+	})
+}
+
+// shifted shifts the cluster away from the zone that a machine was launched in. The next machine is in another zone.
+func (k *karpenter) shifted() {
+	zone := func() string {
+		k.wants("zoned", 1, "{cpu: 500m, memory: 256Mi}")
+		k.runs("zoned", 1)
+		return k.mustKubectl("get", "nodes", "-l", "karpenter.sh/nodepool="+k.pool, "-o", `jsonpath={.items[0].metadata.labels.topology\.kubernetes\.io/zone}`)
+	}
+	first := zone()
+	k.empties()
+	before := k.processes()[component.Karpenter].PID
+	k.mustAWS(nil, "eks", "update-cluster-config", "--name", "muster", "--zonal-shift-config", "enabled=true")
+	k.eventually("Karpenter is started to ask about zonal shifts", func() error {
+		if now := k.processes()[component.Karpenter].PID; now == 0 || now == before {
+			return fmt.Errorf("its process is %d, and was %d", now, before)
+		}
+		return nil
+	})
+	k.muster("zonal-shift", "start", first, "--expires-in", "1h", "--comment", "story")
+	took := k.eventually("Karpenter says so", func() error {
+		out, err := k.kubectl("get", "events", "-A", "--field-selector", "involvedObject.kind=NodePool", "-o", `jsonpath={range .items[*]}{.reason}: {.message}{"\n"}{end}`)
+		if err == nil && !strings.Contains(out, "ZonalShift") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	k.t.Logf("Karpenter heard of the zonal shift %v after its start", took.Round(100*time.Millisecond))
+	if second := zone(); second == first {
+		k.t.Errorf("a machine was launched in %s, which the cluster is shifted away from", second)
+	}
+	k.empties()
+	id := k.mustKubectl(managementContext, "-n", "muster", "get", "zonalshifts", "-o", "jsonpath={.items[0].metadata.name}")
+	k.muster("zonal-shift", "cancel", id)
 }
 
 // confined takes the credentials that Karpenter has: they are for machines with the tags of this cluster, and the ports

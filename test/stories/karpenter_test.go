@@ -3,6 +3,7 @@
 package stories
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -264,7 +265,18 @@ func (k *karpenter) consolidates() {
 // interrupted drills a spot instance. Karpenter hears of it by the queue, drains the machine and ends it long before the
 // drill would, and its pod runs on another one.
 func (k *karpenter) interrupted() {
-	k.mustKubectl("patch", "nodepool", "default", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/requirements/1/values","value":["spot"]}]`)
+	var pool struct {
+		Spec struct {
+			Template struct {
+				Spec struct{ Requirements []struct{ Key string } }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(k.mustKubectl("get", "nodepool", k.pool, "-o", "json")), &pool); err != nil {
+		k.t.Fatal(err)
+	}
+	market := slices.IndexFunc(pool.Spec.Template.Spec.Requirements, func(r struct{ Key string }) bool { return r.Key == "karpenter.sh/capacity-type" })
+	k.mustKubectl("patch", "nodepool", k.pool, "--type=json", "-p", fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/requirements/%d/values","value":["spot"]}]`, market))
 	k.wants("spot", 1, "{cpu: 500m, memory: 256Mi}")
 	k.runs("spot", 1)
 	id := slices.Sorted(maps.Keys(k.owned(1)))[0]

@@ -93,7 +93,7 @@ func (c Config) ec2(account awsresource.Account) ec2.Config {
 }
 
 // AddControllers adds the controllers of what the APIs keep to a manager of the management plane: that of Auto Scaling groups, which launches
-// instances as RunInstances does, and that of clusters' log groups.
+// instances as RunInstances does, that of clusters' log groups, and that of clusters' interruption queues.
 func AddControllers(mgr manager.Manager, c Config, log *slog.Logger) error {
 	sealing, err := pageKey(c.PageKey)
 	if err != nil {
@@ -104,6 +104,9 @@ func AddControllers(mgr manager.Manager, c Config, log *slog.Logger) error {
 		return err
 	}
 	if err := cloudwatchlogs.AddController(mgr, c.Management); err != nil {
+		return err
+	}
+	if err := addInterruptions(mgr, c.Management, c.Region); err != nil {
 		return err
 	}
 	return scalingcontroller.Add(mgr, scalingcontroller.Config{Management: c.Management, Launcher: launcher, Log: log})

@@ -155,7 +155,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// The policy is the example's but for the network, which is the cluster's VPC, and the queue, which there is none of.
+// The policy is the example's but for the network, which is the cluster's VPC, its queue, and zonal shifts of the cluster alone.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

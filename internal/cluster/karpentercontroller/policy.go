@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"text/template"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/plane/component"
 )
 
@@ -23,7 +24,7 @@ func policy(c component.Config, account, nodeRole string) (string, error) {
 	}
 	var filled, compact bytes.Buffer
 	err = parsed.Execute(&filled, map[string]string{
-		"Account": account, "Cluster": c.Cluster.Spec.Name, "NodeRole": nodeRole, "Region": c.Region.Name, "VPC": c.Network.VPCID,
+		"Account": account, "Cluster": c.Cluster.Spec.Name, "NodeRole": nodeRole, "Queue": v1alpha1.ClusterKarpenterRole(c.Dir.Namespace()), "Region": c.Region.Name, "VPC": c.Network.VPCID,
 	})
 	if err == nil {
 		err = json.Compact(&compact, filled.Bytes()) // IAM limits the length

@@ -41,6 +41,12 @@ func TestPolicyReachesNoOtherCluster(t *testing.T) {
 		"passes another role":        {"iam:PassRole", "arn:aws:iam::" + account + ":role/admin", map[string][]string{"iam:PassedToService": {"ec2.amazonaws.com"}}, false},
 		"passes it to pods":          {"iam:PassRole", "arn:aws:iam::" + account + ":role/nodes", map[string][]string{"iam:PassedToService": {"pods.eks.amazonaws.com"}}, false},
 		"describes another cluster":  {"eks:DescribeCluster", "arn:aws:eks:eu-west-1:" + account + ":cluster/green", nil, false},
+		"hears from its queue":       {"sqs:ReceiveMessage", "arn:aws:sqs:eu-west-1:" + account + ":muster-karpenter-blue", nil, true},
+		"sends to its queue":         {"sqs:SendMessage", "arn:aws:sqs:eu-west-1:" + account + ":muster-karpenter-blue", nil, false},
+		"hears from another queue":   {"sqs:ReceiveMessage", "arn:aws:sqs:eu-west-1:" + account + ":muster-karpenter-green", nil, false},
+		"asks about zonal shifts":    {"arc-zonal-shift:GetManagedResource", "arn:aws:eks:eu-west-1:" + account + ":cluster/blue", nil, true},
+		"of another cluster":         {"arc-zonal-shift:GetManagedResource", "arn:aws:eks:eu-west-1:" + account + ":cluster/green", nil, false},
+		"shifts its cluster":         {"arc-zonal-shift:StartZonalShift", "arn:aws:eks:eu-west-1:" + account + ":cluster/blue", nil, false},
 		"makes keys":                 {"iam:CreateAccessKey", "arn:aws:iam::" + account + ":user/admin", nil, false},
 		"another's instance profile": {"iam:AddRoleToInstanceProfile", "arn:aws:iam::" + account + ":instance-profile/x", map[string][]string{"aws:ResourceTag/kubernetes.io/cluster/green": {"owned"}}, false},
 	} {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/authority"
 )
 
@@ -82,8 +84,9 @@ func karpenter(c Config) (Spec, error) {
 	}, nil
 }
 
-// karpenterSettings is Karpenter's environment: the defaults of its chart, and how it reaches the account. One Karpenter
-// runs for a cluster, so it needs no leader election.
+// karpenterSettings is Karpenter's environment: the defaults of its chart, how it reaches the account, and the queue of
+// interruptions, which has the name of Karpenter's role. One Karpenter runs for a cluster, so it needs no leader election.
+// It ends if it is to ask about zonal shifts of a cluster that has none.
 func karpenterSettings(c Config, more map[string]string) []string {
 	values := map[string]string{
 		"AWS_EC2_METADATA_DISABLED": "true",
@@ -92,8 +95,10 @@ func karpenterSettings(c Config, more map[string]string) []string {
 		"BATCH_MAX_DURATION":        "10s",
 		"CLUSTER_NAME":              c.Cluster.Spec.Name,
 		"DISABLE_LEADER_ELECTION":   "true",
+		"ENABLE_ZONAL_SHIFT":        strconv.FormatBool(c.Cluster.Spec.ZonalShift != nil && c.Cluster.Spec.ZonalShift.Enabled),
 		"HEALTH_PROBE_PORT":         fmt.Sprint(karpenterHealth),
 		"HOME":                      "/tmp", // client-go looks for the home directory, and its user is not in /etc/passwd
+		"INTERRUPTION_QUEUE":        v1alpha1.ClusterKarpenterRole(c.Dir.Namespace()),
 		"LOG_ERROR_OUTPUT_PATHS":    "stderr",
 		"LOG_LEVEL":                 "info",
 		"LOG_OUTPUT_PATHS":          "stdout",
