@@ -321,8 +321,10 @@ func (k *karpenter) tooLarge() {
 	if machines := k.launched(); len(machines) > 0 {
 		k.t.Errorf("launched %v", machines)
 	}
-	if phase := k.mustKubectl("get", "pods", "-l", "app=huge", "-o", "jsonpath={.items[0].status.phase}"); phase != "Pending" {
-		k.t.Errorf("the pod is %s", phase)
+	why := k.mustKubectl("get", "pods", "-l", "app=huge", "-o", `jsonpath={.items[0].status.phase}: {.items[0].status.conditions[?(@.type=="PodScheduled")].message}`)
+	if !strings.HasPrefix(why, "Pending: ") || !strings.Contains(why, "available") {
+		k.t.Errorf("the pod is %s", why)
 	}
+	k.t.Logf("the pod is %s", why)
 	k.empties()
 }

@@ -267,6 +267,49 @@ func TestCreateFleetIsSentAgain(t *testing.T) {
 	}
 }
 
+// counting counts all writes.
+type counting struct {
+	client.Client
+	writes int
+}
+
+func (c *counting) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	c.writes++
+	return c.Client.Create(ctx, object, options...)
+}
+
+func (c *counting) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
+	c.writes++
+	return c.Client.Update(ctx, object, options...)
+}
+
+func (c *counting) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	c.writes++
+	return c.Client.Patch(ctx, object, patch, options...)
+}
+
+// A pod that asks for what the host has not is asked for again and again, for on-demand and spot instances: each time with
+// the same answer by override, nothing is written, and no room is taken from a request that fits.
+func TestCreateFleetOfWhatTheHostHasNot(t *testing.T) {
+	w := runWorld(t)
+	w.hostHas = capacity.Host{CPUs: 2, Memory: 12 << 30}
+	c := &counting{Client: w.api}
+	w.api = c
+	w.management = c
+	for market, code := range map[string]string{"on-demand": "InsufficientInstanceCapacity", "spot": "UnfulfillableCapacity"} {
+		for n := range 20 {
+			text := w.ask(fmt.Sprintf("%s&ClientToken=%s-%d", fleetRequest(1, market, "m5.2xlarge", "m5.4xlarge"), market, n), 200, "<fleetInstanceSet></fleetInstanceSet>")
+			if strings.Count(text, "<errorCode>"+code+"</errorCode>") != 2 {
+				t.Fatalf("%s, request %d: %s", market, n, text)
+			}
+		}
+	}
+	if c.writes != 0 || len(w.machines()) != 0 {
+		t.Errorf("%d writes, %d machines", c.writes, len(w.machines()))
+	}
+	w.ask(fleetRequest(1, "on-demand", "m5.2xlarge", "t3.small"), 200, "<instanceIds>")
+}
+
 func TestDescribeSpotPriceHistory(t *testing.T) {
 	w := newWorld(t)
 	// As Karpenter asks.
