@@ -136,6 +136,10 @@ conformance-more: build ## the rest of upstream's e2e suite without what is slow
 	@[[ -z $$MINOR ]] || tools/build.sh kubernetes "$$MINOR"
 	@tools/conformance.sh -rest -focus "$$FOCUS" -skip "$$SKIP" $(ARGS)
 
+.PHONY: karpenter-suites
+karpenter-suites: build ## Karpenter's own suites against an installation of its own, after make karpenter; ARGS='-part 1/5', '-suite provider-drift -focus AMIs', or -list, which counts specs
+	@tools/karpenter-suites.sh $(ARGS)
+
 FUZZTIME ?= 10s
 
 .PHONY: fuzz

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A report as ginkgo writes it, of a dry run and of a run.
+const (
+	dryReport = `[{"SuiteDescription":"Drift","SpecReports":[
+		{"LeafNodeType":"BeforeSuite","State":"passed"},
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a)","State":"passed","RunTime":0},
+		{"ContainerHierarchyTexts":["Drift","Capacity Reservations"],"LeafNodeType":"It","LeafNodeText":"is demoted","State":"passed"},
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a) again","State":"pending"}]}]`
+	runReport = `[{"SpecReports":[
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a)","State":"failed","RunTime":1500000000,"Failure":{"Message":"Timed out\nafter 960s"}},
+		{"ContainerHierarchyTexts":["Drift","Capacity Reservations"],"LeafNodeType":"It","LeafNodeText":"is demoted","State":"skipped","RunTime":0},
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a) again","State":"skipped","RunTime":7,"Failure":{"Message":"no driver"}}]}]`
+)
+
+func TestReports(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "report.json")
+	read := func(text string) ([]string, map[string]result, error) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return readReports(path)
+	}
+	specs, _, err := read(dryReport)
+	if want := []string{"Drift disrupts (a)", "Drift Capacity Reservations is demoted", "Drift disrupts (a) again"}; err != nil || !slices.Equal(specs, want) {
+		t.Errorf("specs %q, %v", specs, err)
+	}
+	_, ended, err := read(runReport)
+	if err != nil || len(ended) != 2 || ended["Drift disrupts (a)"] != (result{"failed", "Timed out", 1.5}) || ended["Drift disrupts (a) again"].Message != "no driver" {
+		t.Errorf("results %v, %v", ended, err)
+	}
+	for _, text := range []string{"", "{}", "[]", `[{"SpecReports":[]}]`} {
+		if _, _, err := read(text); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+}
+
+// Every spec is counted once: in the sum, and in one of the four ways.
+func TestCountsAddUp(t *testing.T) {
+	t.Parallel()
+	suites := []suite{
+		{"provider-drift", []string{"Drift a", "Drift b", "Drift c", "Drift d", "Drift Capacity Reservations e"}},
+		{"provider-ipv6", []string{"IPv6 a"}},
+	}
+	results := map[string]map[string]result{"provider-drift": {
+		"Drift a": {State: "passed"}, "Drift b": {State: "timedout", Message: "late"}, "Drift c": {State: "skipped", Message: "no driver"},
+		"Drift of an earlier version": {State: "passed"},
+	}}
+	got := count(suites, limits(), results)
+	if got.All != 6 || got.Passed != 1 || got.Failed != 1 || got.NotApplicable != 3 || got.NotRun != 1 || got.Passed+got.Failed+got.NotApplicable+got.NotRun != got.All {
+		t.Errorf("%+v", got)
+	}
+	var said strings.Builder
+	got.print(&said)
+	for _, line := range []string{
+		"failed: provider-drift: Drift b: timedout: late\n", "not applicable:   1, as clusters have IPv4 addresses alone\n", "not applicable:   1, as it skips itself: no driver\n",
+		"6 specs: 1 passed, 1 failed, 3 not applicable, 1 not run yet\n",
+	} {
+		if !strings.Contains(said.String(), line) {
+			t.Errorf("%q is not in\n%s", line, &said)
+		}
+	}
+}
+
+// Each spec belongs to one part, and parts are of about one size.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	suites := []suite{{"a", []string{"1", "2", "3", "4", "5"}}, {"b", []string{"1"}}, {"c", []string{"1", "2", "3", "4"}}}
+	for of := 1; of <= 4; of++ {
+		var seen []string
+		for number := 1; number <= of; number++ {
+			n := 0
+			for _, s := range part(suites, number, of) {
+				for _, spec := range s.specs {
+					seen = append(seen, s.name+spec)
+					n++
+				}
+			}
+			if n < 10/of || n > 10/of+1 {
+				t.Errorf("part %d of %d has %d specs", number, of, n)
+			}
+		}
+		if slices.Sort(seen); len(seen) != 10 || len(slices.Compact(seen)) != 10 {
+			t.Errorf("in %d parts: %v", of, seen)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		suite, spec string
+		why         string
+	}{
+		{"provider-ami", "AMI AMIFamily should provision a node using the AMI family AL2023 (latest)", ""},
+		{"provider-ami", "AMI AMIFamily should provision a node using the AMI family AL2 (latest)", "Amazon Linux 2023"},
+		{"provider-ami", "AMI UserData should merge UserData contents for Windows AMIFamily", "Amazon Linux 2023"},
+		{"provider-scale", "Provisioning should scale", "hundreds of machines"},
+		{"core-regression", "Performance Provisioning should do simple provisioning", "hundreds of machines"},
+		{"core-regression", "Integration Utilization should provision one pod per node", ""},
+		{"provider-integration", "Extended Resources with efa", "no EFA"},
+		{"provider-storage", "Persistent Volumes Dynamic should run a pod", "no EBS volumes"},
+	} {
+		if got := whyNot(limits(), c.suite, c.spec); (got == "") != (c.why == "") || !strings.Contains(got, c.why) {
+			t.Errorf("%s: %s: %q", c.suite, c.spec, got)
+		}
+	}
+}
+
+// The focus matches the specs that were chosen, and none whose text begins or ends likewise.
+func TestFocus(t *testing.T) {
+	t.Parallel()
+	focus := regexp.MustCompile(exactly([]string{"Drift disrupts (a)", "Drift b|c"}))
+	for text, want := range map[string]bool{
+		"Suite Drift disrupts (a)": true, "Suite Drift b|c": true, "Suite Drift disrupts (a) again": false, "Suite Drift b": false, "Suite NodeDrift b|c": false,
+	} {
+		if focus.MatchString(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for args, says := range map[string]string{
+		"-bin b -report r -part 2/5": "", "-bin b -report r": "",
+		"-bin b -report r -part 6/5": "invalid -part", "-bin b -report r -part x": "invalid -part", "-bin b": "-bin and -report are needed", "-bin b -report r -focus (": "reading -focus",
+	} {
+		if _, err := readOptions(strings.Fields(args)); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "regexp"
+
+// limit is what keeps specs from being about Muster.
+type limit struct {
+	suite, spec *regexp.Regexp
+	why         string
+}
+
+func of(suite, spec, why string) limit {
+	return limit{regexp.MustCompile("^(?:" + suite + ")$"), regexp.MustCompile(spec), why}
+}
+
+// limits are the reasons for which specs are not run, the first that fits. A spec that none fits is run, and counts as passed
+// or failed.
+func limits() []limit {
+	return []limit{
+		of("provider-ipv6", "", "clusters have IPv4 addresses alone"),
+		of("provider-localzone", "", "there are no local zones"),
+		of("provider-legacyrepair", "", "Karpenter runs without settings.legacyNodeRepair, which the other suites are not run with"),
+		of("provider-scale|core-performance", "", "it asks for hundreds of machines, and a host is finite"),
+		of("core-regression", "^Performance|Runaway Scale-Up", "it asks for hundreds of machines, and a host is finite"),
+		of("core-dra", "", "it is about the provider KWOK"),
+		of(".*", `(?i)capacity reservation|reserved (capacity|offering)|reservation`, "there are no capacity reservations"),
+		of(".*", `(?i)nvidia|neuron|amd\.com|habana|\befa\b|gpu|AcceleratedHardware`, "there are no accelerators, and no EFA"),
+		of(".*", "hugepages", "machines have no huge pages"),
+		of(".*", `Bottlerocket|\bAL2\b|Windows`, "images are those of Amazon Linux 2023"),
+		of(".*", "pod-eni", "security groups for pods are the VPC CNI's"),
+		of("provider-storage", "Persistent Volumes|Stateful workloads", "there are no EBS volumes"),
+		of(".*", "instance-store", "machines have no instance stores"),
+		of(".*", "ConnectionTracking", "network interfaces have no settings of connection tracking"),
+		of(".*", "Nitro Enclaves", "there are no enclaves"),
+		of(".*", "resource based naming", "machines have names by their addresses alone"),
+		of("provider-ami", "using tags", "images have no tags"),
+	}
+}
+
+// whyNot returns why a spec of a suite is not run; "" if it is.
+func whyNot(all []limit, suite, spec string) string {
+	for _, l := range all {
+		if l.suite.MatchString(suite) && l.spec.MatchString(spec) {
+			return l.why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// partTime is how long a suite of one part may take.
+const partTime = 2 * time.Hour
+
+// options are the flags.
+type options struct {
+	binaries, reports, arguments string
+	list                         bool
+	part, parts                  int
+	focus, suites                *regexp.Regexp
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "karpenter-suites:", err)
+		os.Exit(1)
+	}
+}
+
+func readOptions(args []string) (o options, err error) {
+	set := flag.NewFlagSet("karpenter-suites", flag.ContinueOnError)
+	set.StringVar(&o.binaries, "bin", "", "directory of the suites' programs, each SUITE.test")
+	set.StringVar(&o.reports, "report", "", "directory of reports")
+	set.StringVar(&o.arguments, "core-arguments", "", "arguments of the suites of Karpenter's core")
+	set.BoolVar(&o.list, "list", false, "count specs, and run none")
+	of := set.String("part", "1/1", "part of the specs to run: 2/5 is the second of five")
+	focus := set.String("focus", "", "regular expression of specs to run")
+	suites := set.String("suite", "", "regular expression of suites, such as provider-drift or core-regression")
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	if n, err := fmt.Sscanf(*of, "%d/%d", &o.part, &o.parts); n != 2 || err != nil || o.part < 1 || o.part > o.parts {
+		return o, fmt.Errorf("invalid -part %q: it is a number and how many parts there are, such as 2/5", *of)
+	}
+	if o.focus, err = regexp.Compile(*focus); err != nil {
+		return o, fmt.Errorf("reading -focus: %w", err)
+	}
+	if o.suites, err = regexp.Compile(*suites); err != nil {
+		return o, fmt.Errorf("reading -suite: %w", err)
+	}
+	if o.binaries == "" || o.reports == "" {
+		return o, errors.New("-bin and -report are needed: tools/karpenter-suites.sh gives them")
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := readOptions(args)
+	if err != nil {
+		return err
+	}
+	all, err := o.everySpec(ctx)
+	if err != nil {
+		return err
+	}
+	results, err := o.results()
+	if err != nil {
+		return err
+	}
+	if !o.list {
+		if err := o.runSpecs(ctx, o.chosen(all), results); err != nil {
+			return err
+		}
+	}
+	t := count(all, limits(), results)
+	t.print(os.Stdout)
+	if t.Failed > 0 {
+		return fmt.Errorf("%d specs failed", t.Failed)
+	}
+	return nil
+}
+
+// everySpec asks each suite for its specs.
+func (o options) everySpec(ctx context.Context) (all []suite, err error) {
+	programs, err := filepath.Glob(filepath.Join(o.binaries, "*.test"))
+	if err != nil || len(programs) == 0 {
+		return nil, fmt.Errorf("there is no suite in %s: %w", o.binaries, errors.Join(err, fs.ErrNotExist))
+	}
+	for _, program := range programs {
+		s := suite{name: strings.TrimSuffix(filepath.Base(program), ".test")}
+		specs, _, err := o.ginkgo(ctx, s.name, "list", "--ginkgo.dry-run")
+		if err != nil {
+			return nil, err
+		}
+		s.specs = specs
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// chosen are the specs to run.
+func (o options) chosen(all []suite) []suite {
+	var wanted []suite
+	for _, s := range all {
+		c := suite{name: s.name}
+		for _, spec := range s.specs {
+			if o.suites.MatchString(s.name) && o.focus.MatchString(spec) && whyNot(limits(), s.name, spec) == "" {
+				c.specs = append(c.specs, spec)
+			}
+		}
+		wanted = append(wanted, c)
+	}
+	return part(wanted, o.part, o.parts)
+}
+
+// runSpecs runs specs, suite by suite, and adds how they ended to the results, which are written after each suite.
+func (o options) runSpecs(ctx context.Context, chosen []suite, results map[string]map[string]result) error {
+	for _, s := range chosen {
+		if len(s.specs) == 0 {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s: %d specs\n", s.name, len(s.specs))
+		_, ended, err := o.ginkgo(ctx, s.name, "run", "--ginkgo.focus="+exactly(s.specs), "--ginkgo.vv", "--ginkgo.timeout="+partTime.String(), "--ginkgo.grace-period=3m")
+		if err != nil {
+			return err
+		}
+		if results[s.name] == nil {
+			results[s.name] = map[string]result{}
+		}
+		maps.Copy(results[s.name], ended)
+		if err := o.keep(results); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exactly is a regular expression that specs match by their full texts. Ginkgo puts the name of the suite before a text.
+func exactly(specs []string) string {
+	quoted := make([]string, 0, len(specs))
+	for _, spec := range specs {
+		quoted = append(quoted, regexp.QuoteMeta(spec))
+	}
+	return "(?:^| )(?:" + strings.Join(quoted, "|") + ")$"
+}
+
+// ginkgo runs the program of a suite, and reads its report. That specs failed is no error.
+func (o options) ginkgo(ctx context.Context, suite, what string, args ...string) (specs []string, ended map[string]result, err error) {
+	report := filepath.Join(o.reports, suite+"."+what+".json")
+	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("removing an earlier report: %w", err)
+	}
+	log, err := os.Create(filepath.Join(o.reports, suite+"."+what+".log"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the log of suite %s: %w", suite, err)
+	}
+	defer log.Close()
+	if strings.HasPrefix(suite, "core-") {
+		args = append(args, strings.Fields(o.arguments)...)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(o.binaries, suite+".test"), append([]string{"-test.timeout=0", "--ginkgo.json-report=" + report}, args...)...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, o.reports
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	failed := cmd.Run()
+	specs, ended, err = readReports(report)
+	if err != nil {
+		return nil, nil, fmt.Errorf("suite %s left no report, and %s says why: %w", suite, log.Name(), errors.Join(failed, err))
+	}
+	return specs, ended, nil
+}
+
+func (o options) kept() string { return filepath.Join(o.reports, "results.json") }
+
+// results are those of earlier runs.
+func (o options) results() (map[string]map[string]result, error) {
+	all := map[string]map[string]result{}
+	raw, err := os.ReadFile(o.kept()) //nolint:gosec // G703: the directory is that of the flag
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading earlier results: %w", err)
+	}
+	return all, nil
+}
+
+func (o options) keep(all map[string]map[string]result) error {
+	raw, err := json.MarshalIndent(all, "", "  ")
+	if err == nil {
+		err = os.WriteFile(o.kept()+".new", append(raw, '\n'), 0o600) //nolint:gosec // G703: likewise
+	}
+	if err == nil {
+		err = os.Rename(o.kept()+".new", o.kept()) //nolint:gosec // G703: likewise
+	}
+	if err != nil {
+		return fmt.Errorf("keeping results: %w", err)
+	}
+	return nil
+}

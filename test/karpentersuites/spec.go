@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// suiteReport is what is read of a report of ginkgo (types.Report).
+type suiteReport struct {
+	SpecReports []specReport
+}
+
+// specReport is what is read of the report about a spec (types.SpecReport).
+type specReport struct {
+	ContainerHierarchyTexts []string
+	LeafNodeType            string
+	LeafNodeText            string
+	State                   string
+	RunTime                 int64 // nanoseconds
+	Failure                 struct{ Message string }
+}
+
+// text is the full text of a spec, as ginkgo's focus matches it.
+func (s specReport) text() string {
+	return strings.Join(append(slices.Clone(s.ContainerHierarchyTexts), s.LeafNodeText), " ")
+}
+
+// result is how a spec ended.
+type result struct {
+	// State is ginkgo's: passed, failed, skipped, pending, timedout, panicked, aborted or interrupted.
+	State string `json:"state"`
+	// Message is the first line of a failure, or why the spec skipped itself.
+	Message string `json:"message,omitempty"`
+	// Seconds are the time that it took.
+	Seconds float64 `json:"seconds"`
+}
+
+// readReports reads a file that ginkgo's flag json-report made. It returns the specs in their order, and the results of those
+// that were run.
+func readReports(path string) (specs []string, results map[string]result, err error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading a report of ginkgo: %w", err)
+	}
+	var suites []suiteReport
+	if err := json.Unmarshal(raw, &suites); err != nil {
+		return nil, nil, fmt.Errorf("reading the report of ginkgo %s: %w", path, err)
+	}
+	results = map[string]result{}
+	for _, suite := range suites {
+		for _, s := range suite.SpecReports {
+			if s.LeafNodeType != "It" {
+				continue
+			}
+			specs = append(specs, s.text())
+			if s.RunTime > 0 || s.State != "skipped" && s.State != "pending" {
+				message, _, _ := strings.Cut(strings.TrimSpace(s.Failure.Message), "\n")
+				results[s.text()] = result{State: s.State, Message: message, Seconds: float64(s.RunTime) / 1e9}
+			}
+		}
+	}
+	if len(specs) == 0 {
+		return nil, nil, fmt.Errorf("the report of ginkgo %s has no spec", path)
+	}
+	return specs, results, nil
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs Karpenter's own suites against an installation of its own (docs/karpenter-suites.md): builds the suites of the module that
+# images/karpenter requires and those of Karpenter's core into .build/karpenter-suites/bin, makes a cluster with Karpenter as an
+# add-on, calls test/karpentersuites, which does the rest, and takes the cluster down. Arguments are that program's: -list counts
+# specs without a cluster, and -h tells the others. KEEP=1 leaves the cluster running.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly module=github.com/aws/karpenter-provider-aws core=sigs.k8s.io/karpenter cluster=muster account=000000000000 queue=muster
+readonly work=$PWD/.build/karpenter-suites
+readonly role=KarpenterNodeRole-$cluster # as the suites' node classes name it
+export MUSTER_EGRESS=None MUSTER_STATE_DIR=$work/state KUBECONFIG=$work/kubeconfig
+GOTOOLCHAIN=go$(awk '$1 == "go" {print $2}' images/karpenter/go.mod)
+export GOTOOLCHAIN GOWORK=off CGO_ENABLED=0
+
+die() { printf '%s\n' "$*" >&2; exit 1; }
+say() { printf '%s\n' "$*" >&2; }
+
+# copy MODULE DIRECTORY: the sources of a module where they can be built as the main module, whose go.mod has what its tests need.
+copy() {
+	local from
+	from=$(go -C images/karpenter list -m -f '{{.Dir}} {{.Version}}' "$1")
+	[[ $(cat "$2.version" 2>/dev/null) != "$from" ]] || return 0
+	rm -rf "$2"
+	mkdir -p "$2"
+	cp -R "${from% *}/." "$2"
+	chmod -R u+w "$2"
+	printf '%s' "$from" >"$2.version"
+}
+
+# suites DIRECTORY PREFIX: compiles each suite that has tests.
+suites() {
+	local at name
+	for at in "$1"/test/suites/*/; do
+		name=$(basename "$at")
+		compgen -G "$at*_test.go" >/dev/null || continue
+		say "building $2-$name"
+		go -C "$1" test -c -vet=off -o "$work/bin/$2-$name.test" "./test/suites/$name"
+	done
+}
+
+build() {
+	local replaced
+	mkdir -p "$work/bin" "$work/report"
+	copy "$module" "$work/provider"
+	copy "$core" "$work/core"
+	# Versions that upstream's go.mod requires and the module proxy does not have: images/karpenter replaces those of Karpenter, and
+	# test/awssdk has one of FIS, which the suites alone ask for.
+	while read -r replaced; do
+		go -C "$work/provider" mod edit -replace="$replaced"
+	done < <(awk '$1 == "replace" {print $2 "=" $4 "@" $5}' images/karpenter/go.mod
+		awk '$1 ~ /service\/fis$/ {print $1 "=" $1 "@" $2}' test/awssdk/go.mod)
+	say "building Karpenter's suites (minutes at first, seconds later)"
+	export GOFLAGS='-mod=mod -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags=-s'
+	suites "$work/provider" provider
+	suites "$work/core" core
+	GOFLAGS='-trimpath -buildvcs=false' go build -o "$work/bin/karpentersuites" ./test/karpentersuites
+}
+
+# policy: that of the example, for the suites' names.
+policy() { sed -e "s/role\/karpenter-nodes/role\/$role/; s/:interruptions/:$queue/" examples/karpenter/controller-policy.json; }
+
+prepare() {
+	local trust='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"SERVICE"},"Action":["sts:AssumeRole","sts:TagSession"]}]}' policy rule
+	bin/muster up --nodes 1
+	eval "$(bin/muster env)"
+	# The suites want nodes that are not Karpenter's to take none of their pods.
+	kubectl --context muster-management -n "$cluster" patch nodegroup default --type merge -p '{"spec":{"taints":[{"key":"CriticalAddonsOnly","effect":"NoSchedule"}]}}'
+	aws iam create-role --role-name "$role" --assume-role-policy-document "${trust//SERVICE/ec2.amazonaws.com}"
+	for policy in AmazonEKSWorkerNodePolicy AmazonEC2ContainerRegistryPullOnly; do
+		aws iam attach-role-policy --role-name "$role" --policy-arn "arn:aws:iam::aws:policy/$policy"
+	done
+	aws eks create-access-entry --cluster-name "$cluster" --type EC2_LINUX --principal-arn "arn:aws:iam::$account:role/$role"
+	aws iam create-role --role-name karpenter-controller --assume-role-policy-document "${trust//SERVICE/pods.eks.amazonaws.com}"
+	aws iam put-role-policy --role-name karpenter-controller --policy-name karpenter --policy-document "$(policy)"
+	aws eks create-pod-identity-association --cluster-name "$cluster" --namespace kube-system --service-account karpenter \
+		--role-arn "arn:aws:iam::$account:role/karpenter-controller"
+	aws ec2 create-tags --tags "Key=karpenter.sh/discovery,Value=$cluster" --resources \
+		$(aws eks describe-cluster --name "$cluster" --query 'cluster.resourcesVpcConfig.[subnetIds,clusterSecurityGroupId][]' --output text)
+	local arn=arn:aws:sqs:us-east-1:$account:$queue
+	policy='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":["events.amazonaws.com","sqs.amazonaws.com"]},"Action":"sqs:SendMessage","Resource":"'$arn'"}]}'
+	aws sqs create-queue --queue-name "$queue" --attributes '{"Policy":"'"${policy//\"/\\\"}"'"}'
+	rule='{"source":["aws.ec2","aws.health"],"detail-type":["AWS Health Event","EC2 Spot Instance Interruption Warning","EC2 Instance Rebalance Recommendation","EC2 Instance State-change Notification"]}'
+	aws events put-rule --name "$queue" --event-pattern "$rule"
+	aws events put-targets --rule "$queue" --targets "Id=queue,Arn=$arn"
+	bin/muster image load --name public.ecr.aws/eks-distro/kubernetes/pause:3.2 bin/images/pause.tar
+	bin/muster create addon karpenter --wait --values '{"replicas": 1, "podLabels": {"app.kubernetes.io/instance": "karpenter"},
+		"tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}], "settings": {"interruptionQueue": "'$queue'", "batchIdleDuration": "1s",
+		"featureGates": {"nodeRepair": true, "spotToSpotConsolidation": true, "nodeOverlay": true, "staticCapacity": true, "capacityBuffer": true}}}'
+	sed "s/\$CLUSTER_NAME/$cluster/" "$work/provider/test/pkg/environment/aws/default_ec2nodeclass.yaml" >"$work/nodeclass.yaml"
+	CLUSTER_ENDPOINT=$(aws eks describe-cluster --name "$cluster" --query cluster.endpoint --output text)
+	export CLUSTER_ENDPOINT CLUSTER_NAME=$cluster INTERRUPTION_QUEUE=$queue AWS_REGION=us-east-1
+}
+
+[[ -e bin/addons/karpenter.tar ]] || die "Karpenter is not built: make karpenter"
+build
+case " $* " in
+*' -list '* | *' -h '*) exec "$work/bin/karpentersuites" -bin "$work/bin" -report "$work/report" "$@" ;;
+esac
+((EUID == 0)) || die "machines need root: run make karpenter-suites as root"
+[[ ! -e $work/state ]] || die "an installation of an earlier run is left: MUSTER_STATE_DIR=$work/state bin/muster down --delete"
+[[ -n ${KEEP-} ]] || trap 'bin/muster down --delete' EXIT
+prepare >"$work/report/prepare.log"
+"$work/bin/karpentersuites" -bin "$work/bin" -report "$work/report" \
+	-core-arguments "--default-nodeclass=$work/nodeclass.yaml --default-nodepool=$work/provider/test/pkg/environment/aws/default_nodepool.yaml" "$@"
