@@ -96,7 +96,7 @@ func (l *logStore) ofOthers() {
 		}
 		_, err := l.aws(l.as(bob), "logs", "filter-log-events", "--log-group-name", clusterLogs)
 		if err == nil || !strings.Contains(err.Error(), "AccessDenied") {
-			return fmt.Errorf("the other: %v", err)
+			return fmt.Errorf("the other: %w", err)
 		}
 		return nil
 	})
