@@ -52,7 +52,8 @@ type filtered struct {
 	Timestamp, IngestionTime        int64
 }
 
-// spanned is the range of times of a request, in milliseconds since 1970; all of the last one belongs to it if whole.
+// spanned is the range of times of a request, in milliseconds since 1970; all of the last one belongs to it if whole. Programs send
+// the largest number that they have for no end: the range ends where events can be.
 func spanned(now time.Time, start, end *int64, whole bool) (from, to time.Time, err error) {
 	from, to = time.Unix(0, 0), now.Add(later)
 	if start != nil {
@@ -71,6 +72,13 @@ func spanned(now time.Time, start, end *int64, whole bool) (from, to time.Time, 
 	}
 	if start != nil && end != nil && *start > *end {
 		return from, to, awsfault.Errorf(invalidParameter, "The time range is not valid: startTime %d is after endTime %d", *start, *end)
+	}
+	most := now.Add(later)
+	if from.After(most) {
+		from = most
+	}
+	if to.After(most) {
+		to = most
 	}
 	return from.UTC(), to.UTC(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"muster.dev/muster/internal/plane/logevent"
@@ -173,7 +174,19 @@ func (s *Session) insertOnce(ctx context.Context, b Batch) error {
 // nanoseconds is RFC 3339 with all digits: of fewer digits VictoriaLogs takes the range that they leave open.
 const nanoseconds = "2006-01-02T15:04:05.000000000Z07:00"
 
-// Between is the filter of LogsQL for a range of times; both ends belong to it.
+// Between is the filter of LogsQL for a range of times; both ends belong to it. A time in VictoriaLogs is nanoseconds since 1970 in
+// 64 bits: with a time before 1678 or after 2262 it would find nothing, or refuse the query. No row has such a time.
 func Between(first, last time.Time) string {
-	return fmt.Sprintf("_time:[%s, %s]", first.UTC().Format(nanoseconds), last.UTC().Format(nanoseconds))
+	return fmt.Sprintf("_time:[%s, %s]", kept(first).Format(nanoseconds), kept(last).Format(nanoseconds))
+}
+
+// kept is the time from 1970 to 2262 that is the nearest one.
+func kept(at time.Time) time.Time {
+	switch oldest, newest := time.Unix(0, 0), time.Unix(0, math.MaxInt64); {
+	case at.Before(oldest):
+		return oldest.UTC()
+	case at.After(newest):
+		return newest.UTC()
+	}
+	return at.UTC()
 }

@@ -128,3 +128,15 @@ func TestDelete(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// VictoriaLogs finds nothing where a time does not fit into 64 bits of nanoseconds.
+func TestBetween(t *testing.T) {
+	first, last := time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	if got, want := logstore.Between(first, last), "_time:[1970-01-01T00:00:00.000000000Z, 2262-04-11T23:47:16.854775807Z]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	at := time.Date(2026, 11, 30, 12, 0, 0, 5, time.FixedZone("", 3600))
+	if got, want := logstore.Between(at, at), "_time:[2026-11-30T11:00:00.000000005Z, 2026-11-30T11:00:00.000000005Z]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

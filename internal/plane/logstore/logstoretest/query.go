@@ -5,6 +5,7 @@ package logstoretest
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -144,6 +145,9 @@ func between(first, last string) (func(Row) bool, error) {
 	end, err := time.Parse(time.RFC3339Nano, last)
 	if err != nil {
 		return nil, err
+	}
+	if newest := time.Unix(0, math.MaxInt64); start.After(newest) || end.After(newest) { // as VictoriaLogs does
+		return func(Row) bool { return false }, nil
 	}
 	return func(row Row) bool { at := timeOf(row); return !at.Before(start) && !at.After(end) }, nil
 }
