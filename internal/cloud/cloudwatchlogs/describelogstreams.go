@@ -75,6 +75,9 @@ func (s streams) doDescribe(ctx context.Context, call *awsfront.Call, in *descri
 	if in.OrderBy == byTime && in.LogStreamNamePrefix != nil {
 		return nil, awsfault.Errorf(invalidParameter, "Cannot order by %s with a logStreamNamePrefix.", byTime)
 	}
+	if err := checkPrefix(in.LogStreamNamePrefix); err != nil {
+		return nil, err
+	}
 	descending := in.Descending != nil && *in.Descending
 	asked, err := awsresource.AskedPage(s.Account, call, []any{group, in.LogStreamNamePrefix, in.OrderBy, descending}, in.Limit, in.NextToken)
 	if err != nil {

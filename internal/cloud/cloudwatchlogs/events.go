@@ -151,6 +151,9 @@ func (e events) wanted(call *awsfront.Call, group string, in *filterInput) (logq
 			return page, err
 		}
 	}
+	if err := checkPrefix(in.LogStreamNamePrefix); err != nil {
+		return page, err
+	}
 	if in.LogStreamNamePrefix != nil {
 		if len(in.LogStreamNames) > 0 {
 			return page, awsfault.Errorf(invalidParameter, "logStreamNamePrefix and logStreamNames are mutually exclusive parameters: send one of them")

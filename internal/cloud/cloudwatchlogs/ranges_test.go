@@ -3,6 +3,8 @@
 package cloudwatchlogs
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -27,4 +29,32 @@ func TestRangesWithoutEnd(t *testing.T) {
 	}
 	id := w.query(named(`"queryString":"fields @message"`, `"startTime":0`, `"endTime":253402300799`))
 	w.ask("GetQueryResults", `{"queryId":"`+id+`"}`, 200, `"resultCount":3`)
+}
+
+// What a request may name fits into one query of the log store, however long the names are.
+func TestLongNames(t *testing.T) {
+	w := streamed(t, 3)
+	var groups, streams []string
+	for n := range 100 {
+		// The characters that LogsQL needs the most room for.
+		name := fmt.Sprintf("%03d", n) + strings.Repeat("\\u0001", maxName-3)
+		streams = append(streams, `"`+name+`"`)
+		w.ask("CreateLogStream", of(name), 200)
+	}
+	for n := range mostIdentifiers {
+		name := fmt.Sprintf("%03d", n) + strings.Repeat("g", maxName-3)
+		groups = append(groups, `"`+name+`"`)
+		w.ask("CreateLogGroup", `{"logGroupName":"`+name+`"}`, 200)
+	}
+	w.ask("FilterLogEvents", named(`"logStreamNames":[`+strings.Join(streams, ",")+`]`, `"filterPattern":"\"`+strings.Repeat("\U000e0001", 1000)+`\""`), 200, `"events":[]`)
+	fields := make([]string, 1000)
+	for n := range fields {
+		fields[n] = fmt.Sprintf("f%07d", n)
+	}
+	id := w.query(w.asked("fields "+strings.Join(fields, ","), `"logGroupNames":[`+strings.Join(groups, ",")+`]`))
+	w.ask("GetQueryResults", `{"queryId":"`+id+`"}`, 200, `"status":"Complete"`)
+	for _, prefix := range []string{"", "a:b", "a*", strings.Repeat("x", maxName+1)} {
+		w.ask("FilterLogEvents", named(`"logStreamNamePrefix":"`+prefix+`"`), 400, invalidParameter)
+		w.ask("DescribeLogStreams", named(`"logStreamNamePrefix":"`+prefix+`"`), 400, invalidParameter)
+	}
 }

@@ -42,6 +42,15 @@ func checkStream(name string) error {
 	return nil
 }
 
+// checkPrefix checks what the names of log streams are to begin with; nil is anything.
+func checkPrefix(prefix *string) error {
+	if prefix != nil && (*prefix == "" || len(*prefix) > maxName || strings.ContainsAny(*prefix, ":*")) {
+		return awsfault.Errorf(invalidParameter, "1 validation error detected: Value '%.100s' at 'logStreamNamePrefix' failed to satisfy constraint: "+
+			"Member must have from 1 to %d characters and satisfy regular expression pattern: [^:*]*", *prefix, maxName)
+	}
+	return nil
+}
+
 func missingStream() error {
 	return awsfault.Errorf(notFound, "The specified log stream does not exist.")
 }

@@ -49,6 +49,7 @@ func LogStoreSpec(a Account) Spec {
 			"memory.allowedBytes":              logCaches,
 			"retention.maxDiskSpaceUsageBytes": logDisk,
 			"retentionPeriod":                  logRetention,
+			"search.maxQueryLen":               strconv.Itoa(logevent.MaxQuery),
 			"storageDataPath":                  store.Data(),
 		}),
 		Env:         []string{logMemory},

@@ -35,8 +35,8 @@ func Of(q *logsinsights.Query) Filter {
 	return bounded(and(all...))
 }
 
-// maxFilter is how many bytes a filter may have in LogsQL. VictoriaLogs refuses a query of more than 16 KiB
-// (-search.maxQueryLen), and the rest of the query needs room, too.
+// maxFilter is how many bytes a filter may have in LogsQL. VictoriaLogs refuses a query that is too long (-search.maxQueryLen),
+// and the rest of the query needs room, too.
 const maxFilter = 8 << 10
 
 // bounded leaves out what makes a filter too long: events that pass for that are dropped by the evaluation.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"muster.dev/muster/internal/plane/logevent"
 )
 
 // The filters that Muster asks with, at least in the beginning.
@@ -27,6 +29,9 @@ const byStream = `stats by ("@logStream") min(_time) as oldest, max(_time) as ne
 
 // query answers the queries that Muster has.
 func (s *Server) query(text string) (status int, body string) {
+	if len(text) > logevent.MaxQuery {
+		return http.StatusBadRequest, "the `query` arg length cannot exceed -search.maxQueryLen"
+	}
 	parts := pipes(text)
 	passes, err := filter(parts[0])
 	if err != nil {
