@@ -180,7 +180,7 @@ func taken(events []put, now time.Time, retention int32) (from, to int, info *re
 // batch makes rows of events. Done is called once the batch is answered.
 func (p *puts) batch(log, stream string, events []put) (b logstore.Batch, done func()) {
 	sum := sha256.New()
-	_, _ = fmt.Fprintf(sum, "%s\n%s\n", log, stream) // a hash takes everything
+	_, _ = fmt.Fprintf(sum, "%d %s %d %s\n", len(log), log, len(stream), stream) // a hash takes everything
 	for _, event := range events {
 		_, _ = fmt.Fprintf(sum, "%d %d %s\n", event.Timestamp, len(event.Message), event.Message)
 	}
