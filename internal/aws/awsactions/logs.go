@@ -18,7 +18,7 @@ func logsActions() []Action {
 		{Name: "ListTagsLogGroup", Mark: Record, Resources: []string{"log-group"}},
 		{Name: "TagLogGroup", Mark: Record, Resources: []string{"log-group"}, Keys: tagged()},
 		{Name: "UntagLogGroup", Mark: Record, Resources: []string{"log-group"}, Keys: []string{"aws:TagKeys"}},
-		{Name: "CreateLogStream", Mark: Real, Resources: []string{"log-group"}},
+		{Name: "CreateLogStream", Mark: Real, Resources: []string{"log-stream"}},
 		{Name: "DescribeLogStreams", Mark: Real, Resources: []string{"log-group"}},
 		{Name: "DeleteLogStream", Mark: Real, Resources: []string{"log-stream"}},
 		{Name: "PutLogEvents", Mark: Real, Resources: []string{"log-stream"}},

@@ -263,7 +263,11 @@ func TestRights(t *testing.T) {
 	}; !slices.Equal(w.gate.Asked, want) {
 		t.Errorf("asked:\n%s\nwant:\n%s", strings.Join(w.gate.Asked, "\n"), strings.Join(want, "\n"))
 	}
+	w.gate.Asked = nil
 	w.ask("CreateLogStream", named(`"logStreamName":"a"`), 200)
+	if want := []string{"logs:CreateLogStream " + blueARN + ":log-stream:a aws:resourcetag/team=a"}; !slices.Equal(w.gate.Asked, want) {
+		t.Errorf("asked %s, want %s", w.gate.Asked, want)
+	}
 	begun := w.query(named(`"queryString":"limit 1"`, `"startTime":1`, `"endTime":2`))
 	w.gate.Asked = nil
 	w.ask("GetQueryResults", `{"queryId":"`+begun+`"}`, 200)

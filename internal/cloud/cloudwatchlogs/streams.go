@@ -89,12 +89,9 @@ func (s streams) require(ctx context.Context, call *awsfront.Call, group, name s
 func (s streams) create() awsfront.Spec[streamInput, struct{}] {
 	return awsfront.Spec[streamInput, struct{}]{
 		About: func(ctx context.Context, call *awsfront.Call, in *streamInput) ([]awsfront.Target, error) {
-			return s.named(ctx, call, in.LogGroupName)
+			return s.stream(ctx, call, in.LogGroupName, in.LogStreamName)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *streamInput) (*struct{}, error) {
-			if err := checkStream(in.LogStreamName); err != nil {
-				return nil, err
-			}
 			if _, err := s.find(ctx, in.LogGroupName); err != nil {
 				return nil, err
 			}
