@@ -274,6 +274,12 @@ func (e events) answered(scope nexttoken.Scope, page logquery.Page, place *logqu
 		first, last = found[0].Place, found[len(found)-1].Place
 	case place != nil:
 		first, last = *place, *place
+		// The token of the other direction has the event whose place that is: offsets are whole numbers.
+		if page.Latest {
+			last.Offset--
+		} else {
+			first.Offset++
+		}
 	}
 	var err error
 	if out.NextForwardToken, err = e.token(scope, false, last); err != nil {

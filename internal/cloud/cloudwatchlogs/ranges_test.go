@@ -58,3 +58,25 @@ func TestLongNames(t *testing.T) {
 		w.ask("DescribeLogStreams", named(`"logStreamNamePrefix":"`+prefix+`"`), 400, invalidParameter)
 	}
 }
+
+// Whoever turns round at an end of a log stream gets the event at the end again.
+func TestTurningAtTheEnds(t *testing.T) {
+	w := streamed(t, 6)
+	turned := func(token string, limit int) pageOfEvents {
+		t.Helper()
+		return w.page("GetLogEvents", of("a", fmt.Sprintf(`"limit":%d`, limit), `"nextToken":"`+token+`"`))
+	}
+	end := turned(w.page("GetLogEvents", of("a")).NextForwardToken, 2)
+	if got := messages(turned(end.NextBackwardToken, 2)); messages(end) != "" || got != "2 4" {
+		t.Errorf("from behind the last event: %q, %q, want 2 4", messages(end), got)
+	}
+	begin := turned(w.page("GetLogEvents", of("a")).NextBackwardToken, 2)
+	if got := messages(turned(begin.NextForwardToken, 2)); messages(begin) != "" || got != "0 2" {
+		t.Errorf("from before the first event: %q, %q, want 0 2", messages(begin), got)
+	}
+	for _, token := range []string{end.NextForwardToken, begin.NextBackwardToken} {
+		if again := turned(token, 2); token != again.NextForwardToken && token != again.NextBackwardToken {
+			t.Error("the token of an end changes")
+		}
+	}
+}
