@@ -57,29 +57,44 @@ func (q *query) ended() bool { return q.status != scheduled && q.status != runni
 // none.
 type queries struct {
 	*api
-	waiting chan *query
+	wake chan struct{} // has an element at least for each query that waits
 
-	mu    sync.Mutex
-	all   []*query // the newest last
-	bytes int      // of all results, about
+	mu      sync.Mutex
+	all     []*query // the newest last
+	waiting []*query // of all, the next one first
+	bytes   int      // of all results, about
 }
 
 func newQueries(a *api) *queries {
-	return &queries{api: a, waiting: make(chan *query, mostScheduled)}
+	return &queries{api: a, wake: make(chan struct{}, mostScheduled)}
 }
 
 // add schedules a query; false if too many wait.
 func (q *queries) add(one *query) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	select {
-	case q.waiting <- one:
-	default:
+	if len(q.waiting) >= mostScheduled {
 		return false
 	}
-	q.all = append(q.all, one)
+	q.all, q.waiting = append(q.all, one), append(q.waiting, one)
 	q.forget()
+	select {
+	case q.wake <- struct{}{}:
+	default: // it is full, and so has an element for each
+	}
 	return true
+}
+
+// next takes the query that waits longest; nil if none waits.
+func (q *queries) next() *query {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	one := q.waiting[0]
+	q.waiting = slices.Delete(q.waiting, 0, 1)
+	return one
 }
 
 // forget drops the oldest queries that have ended, as long as all are too many or too large.
@@ -128,6 +143,7 @@ func (q *queries) cancel(id string) bool {
 		return false
 	}
 	q.all[i].status = cancelled
+	q.waiting = slices.DeleteFunc(q.waiting, func(one *query) bool { return one.id == id })
 	if q.all[i].stop != nil {
 		q.all[i].stop()
 	}
@@ -140,8 +156,10 @@ func (q *queries) work(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case one := <-q.waiting:
-			q.run(ctx, one)
+		case <-q.wake:
+			if one := q.next(); one != nil {
+				q.run(ctx, one)
+			}
 		}
 	}
 }

@@ -19,14 +19,20 @@ func (w *world) query(body string) string {
 	if err := json.Unmarshal([]byte(w.ask("StartQuery", body, 200)), &begun); err != nil {
 		w.t.Fatal(err)
 	}
-	for range 2000 {
-		if answer := w.ask("GetQueryResults", `{"queryId":"`+begun.QueryID+`"}`, 200); !strings.Contains(answer, scheduled) && !strings.Contains(answer, running) {
-			return begun.QueryID
+	w.await(begun.QueryID)
+	return begun.QueryID
+}
+
+// await waits for the end of a query.
+func (w *world) await(id string) {
+	w.t.Helper()
+	for range 30_000 {
+		if answer := w.ask("GetQueryResults", `{"queryId":"`+id+`"}`, 200); !strings.Contains(answer, scheduled) && !strings.Contains(answer, running) {
+			return
 		}
 		<-time.After(time.Millisecond)
 	}
 	w.t.Fatal("the query does not end")
-	return ""
 }
 
 // asked is a query about the hour before and after the world's time.
@@ -125,12 +131,17 @@ func TestStopAndLimit(t *testing.T) {
 		}
 	}
 	w.ask("StartQuery", w.asked("limit 1", `"logGroupName":"`+blue+`"`), 400, "LimitExceededException")
-	for _, id := range []string{ids[0], ids[len(ids)-1]} {
+	for _, id := range []string{ids[len(ids)-1], ids[0]} {
 		w.ask("StopQuery", `{"queryId":"`+id+`"}`, 200, `{"success":true}`)
 		w.ask("GetQueryResults", `{"queryId":"`+id+`"}`, 200, `"status":"Cancelled"`, `"results":[]`)
 		w.ask("StopQuery", `{"queryId":"`+id+`"}`, 400, invalidParameter)
+		w.ask("StartQuery", w.asked("limit 1", `"logGroupName":"`+blue+`"`), 200) // its place is free
 	}
 	close(hold)
+	for _, id := range ids[1 : len(ids)-1] {
+		w.await(id)
+		w.ask("GetQueryResults", `{"queryId":"`+id+`"}`, 200, `"status":"Complete"`)
+	}
 }
 
 // Queries that ended are forgotten when they are too many, and never the newest.
