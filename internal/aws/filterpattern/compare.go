@@ -66,16 +66,14 @@ type number struct {
 func (c number) holds(document any) bool {
 	value, _ := find(document, c.selector)
 	var has float64
-	var err error
+	ok := false
 	switch value := value.(type) {
 	case json.Number:
-		has, err = value.Float64()
+		has, ok = numberOf(value.String())
 	case string:
-		has, err = strconv.ParseFloat(value, 64)
-	default:
-		return false
+		has, ok = numberOf(value)
 	}
-	if err != nil {
+	if !ok {
 		return false
 	}
 	switch c.operator {
@@ -91,6 +89,15 @@ func (c number) holds(document any) bool {
 		return has > c.with
 	}
 	return has >= c.with
+}
+
+// numberOf reads a number in digits. Other texts that Go reads as a number, such as inf, nan and 0x1p4, are words here.
+func numberOf(text string) (number float64, ok bool) {
+	if text == "" || strings.Trim(text, "0123456789+-.eE") != "" {
+		return 0, false
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	return number, err == nil
 }
 
 // compared reads the value of a comparison.
@@ -116,7 +123,7 @@ func (p *parser) compared(selector []any, operator string) (condition, error) {
 	}
 	word := p.text[:end]
 	p.text = p.text[end:]
-	if with, err := strconv.ParseFloat(word, 64); err == nil {
+	if with, ok := numberOf(word); ok {
 		return number{selector, operator, with}, nil
 	}
 	switch {
