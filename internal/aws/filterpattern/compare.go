@@ -5,7 +5,6 @@ package filterpattern
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -34,7 +33,7 @@ func (c is) holds(document any) bool {
 type text struct {
 	selector []any
 	not      bool
-	re       *regexp.Regexp
+	matches  func(string) bool
 }
 
 func (c text) holds(document any) bool {
@@ -53,7 +52,7 @@ func (c text) holds(document any) bool {
 	default:
 		return false
 	}
-	return c.re.MatchString(has) != c.not
+	return c.matches(has) != c.not
 }
 
 // number compares a field with a number.
@@ -106,9 +105,15 @@ func (p *parser) compared(selector []any, operator string) (condition, error) {
 	equality := operator == "=" || operator == "!="
 	switch {
 	case strings.HasPrefix(p.text, "%") && equality:
+		if p.expressions++; p.expressions > mostExpressions {
+			return nil, errExpressions
+		}
 		re, rest, err := expression(p.text)
+		if err != nil {
+			return nil, err
+		}
 		p.text = rest
-		return text{selector, operator == "!=", re}, err
+		return text{selector, operator == "!=", re.MatchString}, nil
 	case strings.HasPrefix(p.text, `"`) && equality:
 		value, rest, err := quoted(p.text)
 		if err != nil {
@@ -137,7 +142,26 @@ func (p *parser) compared(selector []any, operator string) (condition, error) {
 	return text{selector, operator == "!=", wild(word)}, nil
 }
 
-// wild is a text with * for any text.
-func wild(value string) *regexp.Regexp {
-	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(value), `\*`, ".*") + "$")
+// wild matches texts with one that has * for any text.
+func wild(value string) func(string) bool {
+	parts := strings.Split(value, "*")
+	first, between, last := parts[0], parts[1:], parts[len(parts)-1]
+	if len(between) == 0 {
+		return func(has string) bool { return has == value }
+	}
+	between = between[:len(between)-1]
+	return func(has string) bool {
+		if len(has) < len(first)+len(last) || !strings.HasPrefix(has, first) || !strings.HasSuffix(has, last) {
+			return false
+		}
+		has = has[len(first) : len(has)-len(last)]
+		for _, part := range between {
+			i := strings.Index(has, part)
+			if i < 0 {
+				return false
+			}
+			has = has[i+len(part):]
+		}
+		return true
+	}
 }

@@ -15,4 +15,6 @@
 //	a message is no JSON                                     a pattern of JSON does not match it
 //	a field is absent                                        only NOT EXISTS is true of it
 //	a pattern is longer than 1,024 characters                refused, as on AWS
+//	it has more than two regular expressions                 refused, as on AWS
+//	a regular expression has long repetitions                refused: a match cannot be interrupted, and would take minutes
 package filterpattern

@@ -61,6 +61,8 @@ type parser struct {
 	text string
 	// names says that fields are selected by their names, and not as $.NAME.
 	names bool
+	// expressions is how many regular expressions were read.
+	expressions int
 }
 
 func (p *parser) space() { p.text = strings.TrimLeftFunc(p.text, unicode.IsSpace) }

@@ -9,10 +9,19 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"muster.dev/muster/internal/platform/regexpsize"
 )
 
 // MaxLength is how many characters a pattern may have.
 const MaxLength = 1024
+
+const (
+	// mostExpressions is how many regular expressions a pattern may have, as on AWS.
+	mostExpressions = 2
+	// mostInstructions bounds the program of a regular expression: a match cannot be interrupted.
+	mostInstructions = 500
+)
 
 // Pattern is a pattern that was read. Its zero value matches all messages.
 type Pattern struct {
@@ -108,6 +117,7 @@ func (p *Pattern) All() bool {
 
 func parseTerms(text string) (*Pattern, error) {
 	p := &Pattern{}
+	expressions := 0
 	for {
 		text = strings.TrimLeftFunc(text, unicode.IsSpace)
 		if text == "" {
@@ -123,6 +133,11 @@ func parseTerms(text string) (*Pattern, error) {
 		t, rest, err := parseTerm(text)
 		if err != nil {
 			return nil, err
+		}
+		if t.re != nil {
+			if expressions++; expressions > mostExpressions {
+				return nil, errExpressions
+			}
 		}
 		*into = append(*into, t)
 		text = rest
@@ -169,11 +184,19 @@ func quoted(text string) (value, rest string, err error) {
 	return "", "", fmt.Errorf("the quotation that begins with %.40s has no end", text)
 }
 
+var errExpressions = fmt.Errorf("a filter pattern may have %d regular expressions", mostExpressions)
+
 // expression reads a regular expression between two %.
 func expression(text string) (re *regexp.Regexp, rest string, err error) {
 	end := strings.IndexByte(text[1:], '%')
 	if end < 0 {
 		return nil, "", fmt.Errorf("the regular expression that begins with %.40s has no %% at its end", text)
+	}
+	switch size, err := regexpsize.Of(text[1 : 1+end]); {
+	case err != nil:
+		return nil, "", err
+	case size > mostInstructions:
+		return nil, "", fmt.Errorf("the regular expression %.40s is too large: with its repetitions it has %d steps, and may have %d", text, size, mostInstructions)
 	}
 	re, err = regexp.Compile(text[1 : 1+end])
 	if err != nil {

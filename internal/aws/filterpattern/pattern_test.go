@@ -56,6 +56,13 @@ func TestMatches(t *testing.T) {
 		{`{ $.name = 1e1 }`, `{"name":"10.0"}`, true},
 		{`[level = Inf*, ...]`, "Info started", true},
 		{`[level = inf]`, "inf", true},
+		{`{ $.verb = "*" }`, audit, true},
+		{`{ $.verb = "c*ea*e" }`, audit, true},
+		{`{ $.verb = "*c**r*" }`, audit, true},
+		{`{ $.verb = "crea*ate" }`, audit, false},
+		{`{ $.verb = "*e*e*e*" }`, audit, false},
+		{`{ $.verb = "e*" }`, audit, false},
+		{`{ $.verb = "*creat" }`, audit, false},
 		{`{ $.verb = "create" }`, "not JSON", false},
 		{`{ $.verb = "create" }`, audit + audit, false},
 		{`[ip, user, username, timestamp, request = *.html*, status_code = 4*, bytes]`, access, true},
@@ -112,6 +119,13 @@ func TestRefusals(t *testing.T) {
 		strings.Repeat("(", 40):             "invalid character",
 		strings.Repeat("a", 1025):           "1024 characters",
 		"{" + strings.Repeat("(", 40) + "}": "deeper than 32",
+
+		`%a% %b% -%c%`: "2 regular expressions",
+		`{ $.a = %a% && $.b = %b% && $.c = %c% }`: "2 regular expressions",
+		`[a = %a%, b = %b%, c = %c%]`:             "2 regular expressions",
+		`%(a?){1000}%`:                            "too large",
+		`%a{0,1000}%`:                             "too large",
+		`{ $.a = %((a|b){30}){30}% }`:             "too large",
 	} {
 		if _, err := filterpattern.Parse(pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v, want %s", pattern, err, want)
