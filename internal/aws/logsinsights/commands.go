@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"muster.dev/muster/internal/platform/regexpsize"
 )
 
 func (p *parser) command() Command {
@@ -234,6 +236,11 @@ func (p *parser) regex() *regexp.Regexp {
 	text, at, err := p.lexer.regex(p.tok)
 	if err != nil {
 		p.stop(err)
+		return nil
+	}
+	size, sizeError := regexpsize.Of(text)
+	if p.steps += size; sizeError == nil && p.steps > MaxSteps {
+		p.fail(at, "the regular expression is too large: with their repetitions those of a query may have %d steps", MaxSteps)
 		return nil
 	}
 	pattern, compileError := regexp.Compile(text)

@@ -79,6 +79,7 @@ func TestErrorsPointAtTheCharacter(t *testing.T) {
 		{"filter a = 'b", "unexpected symbol found ': a text must end", 11, 12, 1, 12},
 		{"filter a like /b", "unexpected symbol found /: a regular expression must end", 14, 15, 1, 15},
 		{"filter a like /b(/", "the regular expression cannot be read: missing closing )", 14, 18, 1, 15},
+		{"filter a like /(b?){900}/ or a like /(b?){900}(c?){900}(d?){900}/", "the regular expression is too large: with their repetitions those of a query may have 10000 steps", 36, 65, 1, 37},
 		{"filter a like /(?=b)/", "the regular expression cannot be read: invalid or unsupported Perl syntax", 14, 21, 1, 15},
 		{"filter a like b", "unexpected symbol found b", 14, 15, 1, 15},
 		{"filter a == 1", "unexpected symbol found =", 10, 11, 1, 11},

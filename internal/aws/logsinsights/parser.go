@@ -15,6 +15,10 @@ const (
 	MaxRows  = 10_000
 )
 
+// MaxSteps is about how many steps the programs of all regular expressions of a query may have, their repetitions written out: a match
+// cannot be interrupted.
+const MaxSteps = 10_000
+
 // maxDepth is how deep expressions may be nested: a sign and a not are one level, parentheses and a call are two.
 const maxDepth = 200
 
@@ -61,6 +65,7 @@ type parser struct {
 	last    int // where the token before tok ended
 	depth   int
 	inStats bool
+	steps   int // of all regular expressions
 	err     *SyntaxError
 }
 
