@@ -13,8 +13,11 @@ import (
 	"muster.dev/muster/internal/plane/logstore"
 )
 
-// window is how many rows of the store a page looks at, at least.
-const window = 10_000
+// A page looks at window rows of the store, at least. It looks at firstWindow rows first, in case its events are large.
+const (
+	window      = 10_000
+	firstWindow = 1000
+)
 
 // Page asks for events of a log in their order.
 type Page struct {
@@ -63,13 +66,13 @@ func (p Page) Read(ctx context.Context, store Store) (Events, error) {
 	if p.End.Before(p.Start) {
 		return Events{Done: true}, nil
 	}
-	size := window
+	enough := window
 	if p.Matches == nil {
-		size = min(size, p.Limit+1)
+		enough = min(window, p.Limit+1)
 	}
 	// Events of one time are read together, since the store has no order among them. Where they are more than a window, they
 	// are read with a larger one.
-	for ; ; size *= 4 {
+	for size := min(firstWindow, enough); ; {
 		edge, more, err := p.edge(ctx, store, size)
 		if err != nil {
 			return Events{}, err
@@ -89,7 +92,12 @@ func (p Page) Read(ctx context.Context, store Store) (Events, error) {
 				return Events{}, err
 			}
 		}
-		if c.last == nil && more {
+		switch {
+		case more && c.bound == nil && size < enough: // the page is not full
+			size = enough
+			continue
+		case more && c.last == nil:
+			size *= 4
 			continue
 		}
 		return c.events(!more), nil

@@ -3,7 +3,9 @@
 package logquery_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -95,6 +97,36 @@ func TestPagesHaveEachEventOnce(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("round %d: %d events, want %d\n%v\n%v", round, len(got), len(want), got, want)
+		}
+	}
+}
+
+// counted is a log store that counts the rows that are read of it.
+type counted struct {
+	logquery.Store
+	rows int
+}
+
+func (c *counted) Rows(ctx context.Context, query string) iter.Seq2[map[string]string, error] {
+	return func(yield func(map[string]string, error) bool) {
+		for row, err := range c.Store.Rows(ctx, query) {
+			c.rows++
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// A page of few large events does not read ten thousand of them, and a page of many small events is full.
+func TestPagesReadWhatTheyNeed(t *testing.T) {
+	store, _ := scattered(t, rand.New(rand.NewPCG(5, 6)), 4000)
+	for _, c := range []struct{ bytes, events, rows int }{{200, 10, 1500}, {1 << 20, 3000, 4500}} {
+		count := &counted{Store: store}
+		page := logquery.Page{Log: log, Start: noon, End: noon.Add(time.Hour), Limit: 3000, Bytes: c.bytes}
+		read, err := page.Read(t.Context(), count)
+		if err != nil || len(read.Events) < c.events || count.rows > c.rows || read.Done {
+			t.Errorf("a page of %d bytes has %d events and read %d rows: %v", c.bytes, len(read.Events), count.rows, err)
 		}
 	}
 }
