@@ -31,7 +31,7 @@ func TestRangesWithoutEnd(t *testing.T) {
 	w.ask("GetQueryResults", `{"queryId":"`+id+`"}`, 200, `"resultCount":3`)
 }
 
-// What a request may name fits into one query of the log store, however long the names are.
+// All names that a request may have fit into one query of the log store, however long they are.
 func TestLongNames(t *testing.T) {
 	w := streamed(t, 3)
 	var groups, streams []string

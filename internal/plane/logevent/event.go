@@ -23,8 +23,8 @@ const (
 // (-insert.maxLineSizeBytes).
 const MaxRow = 1 << 20
 
-// MaxQuery is the size in bytes of the longest query that the log store takes (-search.maxQueryLen). The longest one names 100 log
-// streams of 512 bytes, each of which LogsQL may need four bytes for.
+// MaxQuery is the size in bytes of the longest query that the log store takes (-search.maxQueryLen). The longest query names 100 log
+// streams of 512 bytes; LogsQL may need four bytes for a byte of them.
 const MaxQuery = 256 << 10
 
 // MaxText is how much in bytes of a line is worth reading: of a longer line no more fits into a row.
