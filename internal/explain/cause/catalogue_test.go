@@ -120,6 +120,7 @@ func TestRead(t *testing.T) {
 		"a signal of nothing":         {"code: DiskFull", "text: []", "a code or a text"},
 		"a signal from nowhere":       {"source: report", "source: rumour", "rumour"},
 		"a fragment that matches all": {"code: DiskFull", "text: [a]", "from 4 to"},
+		"a fragment that is in all":   {"code: DiskFull", "code: DiskFull, without: [a]", "from 4 to"},
 		"two lines":                   {"The machine's disk is full.", `"The machine's\ndisk"`, "one line"},
 		"signals of one that is not":  {"state: named", "state: later\nwhy: not yet", "has no signals"},
 		"patience for ever":           {"state: named", "state: named\npatienceSeconds: 100000", "600"},

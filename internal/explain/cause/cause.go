@@ -47,7 +47,7 @@ const (
 	FromNode          Source = "node"          // a condition of the Node; the code is TYPE/REASON, or Taint/KEY for a taint
 	FromRequest       Source = "csr"           // the decision about a certificate signing request; the code is VERDICT/RULE
 	FromKubelet       Source = "kubelet"       // a line of the kubelet's log
-	FromAudit         Source = "audit"         // a refused request in the audit log; the code is the HTTP status
+	FromAudit         Source = "audit"         // a refused request in the audit log; the code is STATUS/RESOURCE, such as 403/nodes
 	FromAuthenticator Source = "authenticator" // a refused token in the authenticator's log; the code is the rule
 )
 
@@ -67,6 +67,8 @@ type Signal struct {
 	Code string `json:"code,omitempty"`
 	// Text are fragments that all occur in the evidence's text.
 	Text []string `json:"text,omitempty"`
+	// Without are fragments that do not occur in the text: it is about something else where one does, with the same words.
+	Without []string `json:"without,omitempty"`
 }
 
 // Matches reports whether evidence with a code and a text is what the signal describes.
@@ -77,7 +79,8 @@ func (s Signal) Matches(source Source, code, text string) bool {
 	if prefix, open := strings.CutSuffix(s.Code, "*"); s.Code != "" && (open && !strings.HasPrefix(code, prefix) || !open && code != s.Code) {
 		return false
 	}
-	return !slices.ContainsFunc(s.Text, func(fragment string) bool { return !strings.Contains(text, fragment) })
+	in := func(fragment string) bool { return strings.Contains(text, fragment) }
+	return !slices.ContainsFunc(s.Without, in) && !slices.ContainsFunc(s.Text, func(fragment string) bool { return !in(fragment) })
 }
 
 // Upstream is a message of a program that is not Muster's.

@@ -127,6 +127,9 @@ func section(b *strings.Builder, c cause.Cause) {
 		if len(s.Text) > 0 {
 			what += " with `" + strings.Join(s.Text, "` and `") + "`"
 		}
+		if len(s.Without) > 0 {
+			what += " without `" + strings.Join(s.Without, "` or `") + "`"
+		}
 		fmt.Fprintf(b, "* %s\n", what)
 	}
 }

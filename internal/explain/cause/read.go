@@ -121,6 +121,9 @@ func checkEvidence(c Cause) field.ErrorList {
 		for j, text := range s.Text {
 			fragment(path.Child("text").Index(j), text)
 		}
+		for j, text := range s.Without {
+			fragment(path.Child("without").Index(j), text)
+		}
 	}
 	for i, u := range c.Upstream {
 		path := field.NewPath("upstream").Index(i)

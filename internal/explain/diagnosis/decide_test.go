@@ -63,8 +63,25 @@ const (
 	refusedDial  = unregistered + `dial tcp 172.31.0.4:443: connect: connection refused"`
 	badProxy     = unregistered + `proxyconnect tcp: dial tcp 127.0.0.1:3128: connect: connection refused"`
 	unauthorized = `E1120 11:59:50.000000     100 kubelet_node_status.go:107] "Unable to register node with API server" err="Unauthorized" node="node-1"`
+	awayHook     = `E1120 11:59:50.000000     100 kubelet_node_status.go:107] "Unable to register node with API server" err="Internal error occurred: ` + hookSays + `dial tcp 10.100.3.4:443: `
+	badHook      = `E1120 11:59:50.000000     100 kubelet_node_status.go:107] "Unable to register node with API server" err="Internal error occurred: ` + hookSays + `tls: failed to verify certificate: x509: certificate signed by unknown authority"`
+	hookSays     = `failed calling webhook \"a.example.org\": failed to call webhook: Post \"https://a.default.svc:443/?timeout=1s\": `
+	foreignProxy = unregistered + `proxyconnect tcp: tls: failed to verify certificate: x509: certificate signed by unknown authority"`
+	noNames      = unregistered + `dial tcp: lookup api.example.org on 172.31.0.2:53: `
+	noMetadata   = `get credentials: failed to refresh cached credentials, no EC2 IMDS role found, operation error ec2imds: GetMetadata, `
 	badAuthority = unregistered + `tls: failed to verify certificate: x509: certificate signed by unknown authority"`
 )
+
+// since is evidence that has been so for a time.
+func since(ago time.Duration, e diagnosis.Evidence) diagnosis.Evidence {
+	e.Time = noon.Add(-ago)
+	return e
+}
+
+// audited is a request of the machine's node that was refused a second ago.
+func audited(code, text string) diagnosis.Evidence {
+	return since(time.Second, diagnosis.Evidence{Source: cause.FromAudit, Object: "x/y", Code: code, Text: text})
+}
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
@@ -94,6 +111,16 @@ func TestDecide(t *testing.T) {
 		"the same that is over":                  {joining(2*time.Minute, cause.Launched), []diagnosis.Evidence{line(90*time.Second, noHost)}, diagnosis.OnItsWay, "[]"},
 		"the same, and the step is done":         {joining(2*time.Minute, cause.NodeRegistered), []diagnosis.Evidence{line(time.Second, noHost)}, diagnosis.OnItsWay, "[]"},
 		"a proxy that refuses, not the endpoint": {joining(time.Minute, cause.Launched), []diagnosis.Evidence{line(time.Second, badProxy)}, diagnosis.Found, "[M-NET-28]"},
+		"a webhook that refuses connections":     {joining(time.Minute, cause.Launched), []diagnosis.Evidence{line(time.Second, awayHook+`connect: connection refused"`)}, diagnosis.Found, "[M-IAM-19]"},
+		"a webhook that does not answer":         {joining(time.Minute, cause.Launched), []diagnosis.Evidence{line(time.Second, awayHook+`i/o timeout"`)}, diagnosis.Found, "[M-IAM-19]"},
+		"a webhook of another authority":         {joining(time.Minute, cause.Launched), []diagnosis.Evidence{line(time.Second, badHook)}, diagnosis.Found, "[M-IAM-19]"},
+		"a proxy of another authority":           {joining(time.Minute, cause.Launched), []diagnosis.Evidence{line(time.Second, foreignProxy)}, diagnosis.Found, "[M-NET-28]"},
+		"a name server that does not answer":     {joining(time.Hour, cause.Launched), []diagnosis.Evidence{line(time.Second, noNames+`read udp 172.31.0.9:4711->172.31.0.2:53: i/o timeout"`)}, diagnosis.NotKnown, "[]"},
+		"a name server that refuses":             {joining(time.Hour, cause.Launched), []diagnosis.Evidence{line(time.Second, noNames+`read udp 172.31.0.9:4711->172.31.0.2:53: read: connect: connection refused"`)}, diagnosis.NotKnown, "[]"},
+		"metadata that are away":                 {joining(time.Hour, cause.Launched), []diagnosis.Evidence{line(time.Second, noMetadata+`request canceled, context deadline exceeded`)}, diagnosis.NotKnown, "[]"},
+		"an instance without a role":             {joining(time.Hour, cause.Launched), []diagnosis.Evidence{line(time.Second, noMetadata+`https response error StatusCode: 404, request to EC2 IMDS failed`)}, diagnosis.Found, "[M-IAM-12]"},
+		"a webhook about something else":         {joining(time.Minute, cause.Launched), []diagnosis.Evidence{audited("500/pods", hookSays)}, diagnosis.OnItsWay, "[]"},
+		"a webhook about nodes":                  {joining(time.Minute, cause.Launched), []diagnosis.Evidence{audited("500/nodes", hookSays)}, diagnosis.Found, "[M-IAM-19]"},
 		"of a node that is silent, the reason":   {was(), []diagnosis.Evidence{silent, line(time.Second, badAuthority)}, diagnosis.Found, "[M-TLS-33]"},
 		"of a node that is silent, no reason":    {was(), []diagnosis.Evidence{silent}, diagnosis.Found, "[M-READY-65]"},
 		"an identifier that there is not":        {joining(time.Second, cause.Launched), []diagnosis.Evidence{{Source: cause.FromMachine, Cause: "M-IAM-99", Trouble: true}}, diagnosis.NotKnown, "[]"},

@@ -164,7 +164,7 @@ func auditLine(line []byte, node string) (diagnosis.Evidence, bool) {
 	default:
 		return diagnosis.Evidence{
 			Source: cause.FromAudit, Object: e.ObjectRef.Resource + "/" + e.ObjectRef.Name, Look: "muster logs " + logs.AuditName + " --since 1m",
-			Code: strconv.Itoa(code), Text: bounded(e.ResponseStatus.Message),
+			Code: strconv.Itoa(code) + "/" + e.ObjectRef.Resource, Text: bounded(e.ResponseStatus.Message),
 		}, code >= 400
 	}
 }

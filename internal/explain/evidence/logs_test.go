@@ -80,7 +80,7 @@ func TestAuditLine(t *testing.T) {
 	t.Parallel()
 	const line = `{"kind":"Event","stage":"ResponseComplete","verb":"create","user":{"username":"system:node:node-1"},"objectRef":{"resource":"nodes","name":"node-2"},"responseStatus":{"code":403,"message":"node \"node-1\" is not allowed to modify node \"node-2\""}}`
 	e, ok := auditLine([]byte(line), "node-1")
-	if !ok || e.Code != "403" || e.Object != "nodes/node-2" || !strings.Contains(e.Text, "is not allowed to modify node") {
+	if !ok || e.Code != "403/nodes" || e.Object != "nodes/node-2" || !strings.Contains(e.Text, "is not allowed to modify node") {
 		t.Errorf("%+v, %v", e, ok)
 	}
 	for name, other := range map[string]string{
