@@ -107,7 +107,7 @@ func counts(c cause.Cause, e Evidence, facts Facts, now time.Time) bool {
 		return false
 	}
 	if !e.Source.Passing() {
-		return true
+		return now.Sub(e.Time) >= c.Patience() // a zero time is long ago
 	}
 	if facts.Healthy || !current(e, now) {
 		return false

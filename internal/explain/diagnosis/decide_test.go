@@ -72,6 +72,9 @@ const (
 	badAuthority = unregistered + `tls: failed to verify certificate: x509: certificate signed by unknown authority"`
 )
 
+// noNetwork is a Node that has just been registered, or whose machine has just booted.
+var noNetwork = diagnosis.Evidence{Source: cause.FromNode, Object: "node/node-1", Code: "Ready/KubeletNotReady", Text: "container runtime network not ready: NetworkReady=false"}
+
 // since is evidence that has been so for a time.
 func since(ago time.Duration, e diagnosis.Evidence) diagnosis.Evidence {
 	e.Time = noon.Add(-ago)
@@ -121,6 +124,10 @@ func TestDecide(t *testing.T) {
 		"an instance without a role":             {joining(time.Hour, cause.Launched), []diagnosis.Evidence{line(time.Second, noMetadata+`https response error StatusCode: 404, request to EC2 IMDS failed`)}, diagnosis.Found, "[M-IAM-12]"},
 		"a webhook about something else":         {joining(time.Minute, cause.Launched), []diagnosis.Evidence{audited("500/pods", hookSays)}, diagnosis.OnItsWay, "[]"},
 		"a webhook about nodes":                  {joining(time.Minute, cause.Launched), []diagnosis.Evidence{audited("500/nodes", hookSays)}, diagnosis.Found, "[M-IAM-19]"},
+		"a request that is new":                  {healthy, []diagnosis.Evidence{since(time.Second, diagnosis.Evidence{Source: cause.FromRequest, Code: "Pending/"})}, diagnosis.Healthy, "[]"},
+		"a request that waits":                   {healthy, []diagnosis.Evidence{since(time.Minute, diagnosis.Evidence{Source: cause.FromRequest, Code: "Pending/"})}, diagnosis.Found, "[M-TLS-37]"},
+		"a node that reboots":                    {was(), []diagnosis.Evidence{since(time.Second, noNetwork)}, diagnosis.NotKnown, "[]"},
+		"a node whose network is away":           {was(), []diagnosis.Evidence{since(2*time.Minute, noNetwork)}, diagnosis.Found, "[M-READY-63]"},
 		"of a node that is silent, the reason":   {was(), []diagnosis.Evidence{silent, line(time.Second, badAuthority)}, diagnosis.Found, "[M-TLS-33]"},
 		"of a node that is silent, no reason":    {was(), []diagnosis.Evidence{silent}, diagnosis.Found, "[M-READY-65]"},
 		"an identifier that there is not":        {joining(time.Second, cause.Launched), []diagnosis.Evidence{{Source: cause.FromMachine, Cause: "M-IAM-99", Trouble: true}}, diagnosis.NotKnown, "[]"},

@@ -8,7 +8,8 @@
 //
 // Which evidence counts:
 //
-//	of an object, such as a condition   as the object says it now, if the object has stood still for the cause's patience
+//	of an object, such as a condition   as the object says it now, if the object has stood still for the cause's patience,
+//	                                    and has said so for as long
 //	of a line of a log                  besides, if it was written in the last [Recent] before the moment of the decision,
 //	                                    and if the step that its cause is about is not done; nothing of a log counts for an
 //	                                    object that is as it should be
