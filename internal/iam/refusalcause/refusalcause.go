@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 
+	"muster.dev/muster/internal/aws/sigv4"
 	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/ststoken"
 )
@@ -22,20 +23,24 @@ const RuleNotANode = "not-a-node"
 // RoleCredentials and a code of IAM are the rule of an instance that has no credentials of a role.
 const RoleCredentials = "role-credentials/"
 
-// causes are the identifiers, by rule. A rule that ends with a slash stands for every code behind it that has no entry.
+// signature and a code are the rule of a token that is not signed as it should be. The identity service says of
+// [sigv4.CodeMismatch] alone that the key is its own and signed something else.
+const signature = ststoken.RuleSignature + "/"
+
+// causes are the identifiers, by rule. A rule that ends with a slash stands for every code behind it that has no entry:
+// a code is listed unless all that there are mean the same.
 var causes = map[string]string{
 	string(identity.RuleNoEntry):     "M-IAM-01",
 	string(identity.RulePrincipalID): "M-IAM-04",
 	string(identity.RuleMode):        "M-IAM-05",
 	string(identity.RuleEntry):       "M-IAM-06",
-	ststoken.RuleCluster:             "M-IAM-07",
-	"signature/":                     "M-IAM-07",
+	signature + sigv4.CodeMismatch:   "M-IAM-07",
 	ststoken.RuleExpired:             "M-IAM-08",
 	ststoken.RuleEarly:               "M-IAM-08",
 	"date/":                          "M-IAM-08",
 	ststoken.RuleHost:                "M-IAM-11",
 	ststoken.RuleRegion:              "M-IAM-11",
-	RoleCredentials:                  "M-IAM-12",
+	RoleCredentials + "NoSuchEntity": "M-IAM-12",
 	RoleCredentials + "AccessDenied": "M-IAM-22",
 	RuleNotANode:                     "M-IAM-14",
 

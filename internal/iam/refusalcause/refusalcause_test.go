@@ -17,6 +17,10 @@ func TestSentence(t *testing.T) {
 		{"role-credentials/AccessDenied", "s", "", "refused by rule role-credentials/AccessDenied (M-IAM-22): s", "M-IAM-22"},
 		{"not yet valid", "", "", "refused by rule not yet valid (M-IAM-08)", "M-IAM-08"},
 		{"unknown", "s", "f", "refused by rule unknown: s; f", ""},
+		{"signature/IncompleteSignature", "", "f", "refused by rule signature/IncompleteSignature; f", ""},
+		{"cluster id", "none", "f", "refused by rule cluster id: none; f", ""},
+		{"role-credentials/InvalidClientTokenId", "s", "", "refused by rule role-credentials/InvalidClientTokenId: s", ""},
+		{"date/RequestExpired", "s", "", "refused by rule date/RequestExpired (M-IAM-08): s", "M-IAM-08"},
 		{"reserved", "", "", "refused by rule reserved", ""},
 	} {
 		got := refusalcause.Sentence(test.rule, test.saw, test.fix)
