@@ -23,6 +23,8 @@ import (
 const (
 	// tailLines is how many lines from the end of a log are read: of the audit log of a cluster with 500 nodes, some seconds.
 	tailLines = 5000
+	// tailBytes is how much of a log is read at most, from its end. A machine writes its own as large as its disk.
+	tailBytes = 32 << 20
 	// keptLines is how many lines are kept as evidence, the newest.
 	keptLines = 200
 	// keptBytes is how much of a line is kept.
@@ -75,7 +77,7 @@ func (h HostLogs) read(ctx context.Context, sources []logs.Source, name string, 
 				found = append(found, e)
 			}
 		}}
-		if err := logs.Copy(ctx, &lines, logs.Config{Sources: []logs.Source{source}, Since: since, Tail: tailLines}); err != nil {
+		if err := logs.Copy(ctx, &lines, logs.Config{Sources: []logs.Source{source}, Since: since, Tail: tailLines, TailBytes: tailBytes}); err != nil {
 			return found, fmt.Errorf("reading the log %s: %w", name, err)
 		}
 	}

@@ -76,6 +76,26 @@ func TestKubeletLogIsBounded(t *testing.T) {
 	}
 }
 
+// A file that a machine has made as large as it likes is read from its end, and not as a whole.
+func TestHugeLogIsReadFromItsEnd(t *testing.T) {
+	t.Parallel()
+	h := hostLogs(t, "E1120 11:59:30.000000     100 a.go:1] \"far away\"\n")
+	path := filepath.Join(h.Dir.MachineLogs(machine), "kubelet.log")
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	const last = "\nE1120 11:59:59.000000     100 a.go:1] \"last\"\n"
+	if _, err := file.WriteAt([]byte(last), tailBytes); err != nil { // a hole is before it
+		t.Fatal(err)
+	}
+	found, err := h.Kubelet(t.Context(), machine, noon.Add(-time.Minute))
+	if err != nil || len(found) == 0 || !strings.Contains(found[len(found)-1].Text, "last") || strings.Contains(texts(found), "far away") {
+		t.Errorf("%d lines, %v: %.200q", len(found), err, texts(found))
+	}
+}
+
 func TestAuditLine(t *testing.T) {
 	t.Parallel()
 	const line = `{"kind":"Event","stage":"ResponseComplete","verb":"create","user":{"username":"system:node:node-1"},"objectRef":{"resource":"nodes","name":"node-2"},"responseStatus":{"code":403,"message":"node \"node-1\" is not allowed to modify node \"node-2\""}}`

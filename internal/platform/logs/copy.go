@@ -27,6 +27,9 @@ type Config struct {
 	Since time.Time
 	// Tail is the number of lines from the end, of all sources together; [All] for all of them.
 	Tail int
+	// TailBytes is how much of each file is read at most to find the Tail; 0 for as much as it takes. A line that begins
+	// before that is cut off.
+	TailBytes int64
 	// Follow goes on with new lines until the context ends.
 	Follow bool
 	// Interval between looks at a followed log; 200 ms if zero.
@@ -52,7 +55,7 @@ func Copy(ctx context.Context, out io.Writer, cfg Config) error {
 		}
 	}()
 	for _, source := range cfg.Sources {
-		r, err := newReader(source, cfg.Tail, cfg.Follow)
+		r, err := newReader(source, cfg)
 		if err != nil {
 			return err
 		}

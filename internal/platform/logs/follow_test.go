@@ -18,7 +18,7 @@ import (
 func followed(t *testing.T) *follower {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.log")
-	r, err := newReader(Source{Name: "x", Path: path, Older: []string{path + ".1"}, Location: time.UTC}, All, true)
+	r, err := newReader(Source{Name: "x", Path: path, Older: []string{path + ".1"}, Location: time.UTC}, Config{Tail: All, Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,12 @@ package logs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,9 +61,9 @@ type reader struct {
 	buf    []byte
 }
 
-// newReader opens the files of a source. With tail >= 0 it starts that many lines before the end.
-func newReader(source Source, tail int, keep bool) (*reader, error) {
-	r := &reader{source: source, keep: keep}
+// newReader opens the files of a source. With a tail it starts that many lines before the end.
+func newReader(source Source, cfg Config) (*reader, error) {
+	r := &reader{source: source, keep: cfg.Follow}
 	for _, path := range source.Older {
 		file, err := source.open(path)
 		if err != nil {
@@ -77,8 +79,8 @@ func newReader(source Source, tail int, keep bool) (*reader, error) {
 		r.close()
 		return nil, err
 	}
-	if tail >= 0 {
-		if err := r.seekTail(tail); err != nil {
+	if cfg.Tail >= 0 {
+		if err := r.seekTail(cfg.Tail, cmp.Or(cfg.TailBytes, math.MaxInt64)); err != nil {
 			r.close()
 			return nil, err
 		}
@@ -153,10 +155,11 @@ func (r *reader) close() {
 	}
 }
 
-// seekTail moves the files to where the last count lines of the source begin, and drops parts from before.
-func (r *reader) seekTail(count int) error {
+// seekTail moves the files to where the last count lines of the source begin, and drops parts from before. It reads at
+// most so many bytes of a file.
+func (r *reader) seekTail(count int, most int64) error {
 	if r.last != nil {
-		found, offset, err := tail(r.last, count)
+		found, offset, err := tail(r.last, count, most)
 		if err != nil {
 			return err
 		}
@@ -171,7 +174,7 @@ func (r *reader) seekTail(count int) error {
 			r.older = r.older[i+1:]
 			break
 		}
-		found, _, err := tail(part, count)
+		found, _, err := tail(part, count, most)
 		if err != nil {
 			return err
 		}
@@ -181,15 +184,16 @@ func (r *reader) seekTail(count int) error {
 }
 
 // tail sets the file's position to where its last count lines begin, reading it backwards, and says how many there are.
-func tail(file *os.File, count int) (found int, offset int64, err error) {
+// Where they begin before the last bytes that may be read, it is set there, and says that they are all.
+func tail(file *os.File, count int, most int64) (found int, offset int64, err error) {
 	end, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0, 0, fmt.Errorf("seeking in log: %w", err)
 	}
-	position := end
+	position, first := end, max(0, end-most)
 	buf := make([]byte, block)
-	for position > 0 && offset == 0 && count > 0 {
-		size := min(int64(block), position)
+	for position > first && offset == 0 && count > 0 {
+		size := min(int64(block), position-first)
 		position -= size
 		if _, err := file.ReadAt(buf[:size], position); err != nil && !errors.Is(err, io.EOF) {
 			return 0, 0, fmt.Errorf("reading log: %w", err)
@@ -208,6 +212,8 @@ func tail(file *os.File, count int) (found int, offset int64, err error) {
 	switch {
 	case count == 0:
 		offset = end
+	case offset == 0 && first > 0:
+		found, offset = count, first
 	case offset == 0 && end > 0:
 		found++ // the first line has no newline before it
 	}
