@@ -50,10 +50,12 @@ func (h HostLogs) Refused(ctx context.Context, cluster, node string, since time.
 	return h.read(ctx, h.ofCluster(cluster), logs.AuditName, since, func(line []byte) (diagnosis.Evidence, bool) { return auditLine(line, node) })
 }
 
-// Tokens implements [Logs]. The newest token says how things are now, so that its line alone counts.
+// Tokens implements [Logs]. The newest token says how things are now, so that its line alone counts: none if the machine
+// was let in.
 func (h HostLogs) Tokens(ctx context.Context, cluster, machine string, since time.Time) ([]diagnosis.Evidence, error) {
 	found, err := h.read(ctx, h.ofCluster(cluster), "authenticator", since, func(line []byte) (diagnosis.Evidence, bool) { return tokenLine(line, machine) })
-	return found[max(0, len(found)-1):], err
+	newest := found[max(0, len(found)-1):]
+	return slices.DeleteFunc(newest, func(e diagnosis.Evidence) bool { return !e.Trouble }), err
 }
 
 func (h HostLogs) ofCluster(cluster string) []logs.Source {
@@ -171,14 +173,15 @@ func auditLine(line []byte, node string) (diagnosis.Evidence, bool) {
 	}
 }
 
-// tokenLine is the evidence in a line of an authenticator's log: a token that was refused of a machine's session.
+// tokenLine is the evidence in a line of an authenticator's log about a token of a machine's session: of trouble if it
+// was refused.
 func tokenLine(line []byte, machine string) (diagnosis.Evidence, bool) {
 	if !bytes.Contains(line, []byte(machine)) {
 		return diagnosis.Evidence{}, false
 	}
 	fields := logfmt(string(line))
-	if fields["msg"] != "access denied" || fields["instance"] != machine {
-		return diagnosis.Evidence{}, false
+	if fields["instance"] != machine || fields["msg"] != "access denied" {
+		return diagnosis.Evidence{}, fields["instance"] == machine && fields["msg"] == "access granted"
 	}
 	return diagnosis.Evidence{
 		Source: cause.FromAuthenticator, Object: "machine/" + machine, Look: "muster logs authenticator --since 1m",

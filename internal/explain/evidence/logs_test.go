@@ -96,6 +96,26 @@ func TestHugeLogIsReadFromItsEnd(t *testing.T) {
 	}
 }
 
+// A machine whose token was refused, and then let in, is let in.
+func TestTokenThatIsLetInLater(t *testing.T) {
+	t.Parallel()
+	denied := `time=2026-11-20T11:59:50.000Z level=WARN msg="access denied" instance=` + machine + ` rule=no-entry saw=x fix=y` + "\n"
+	granted := strings.NewReplacer("access denied", "access granted", ":50.000Z", ":55.000Z").Replace(denied)
+	for text, want := range map[string]int{denied: 1, denied + granted: 0, granted + strings.Replace(denied, ":50.000Z", ":58.000Z", 1): 1} {
+		h := HostLogs{Dir: statedir.Dir(t.TempDir()), Now: noon}
+		path := filepath.Join(h.Dir.Cluster("home").Logs(), "authenticator.log")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := h.Tokens(t.Context(), "home", machine, noon.Add(-time.Minute)); err != nil || len(found) != want {
+			t.Errorf("%d, want %d, %v of\n%s", len(found), want, err, text)
+		}
+	}
+}
+
 func TestAuditLine(t *testing.T) {
 	t.Parallel()
 	const line = `{"kind":"Event","stage":"ResponseComplete","verb":"create","user":{"username":"system:node:node-1"},"objectRef":{"resource":"nodes","name":"node-2"},"responseStatus":{"code":403,"message":"node \"node-1\" is not allowed to modify node \"node-2\""}}`
@@ -124,9 +144,11 @@ func TestTokenLine(t *testing.T) {
 	if !ok || e.Code != "no-entry" || e.Cause != "M-IAM-01" || e.Text != `a "b" rule=principal-id; make one` {
 		t.Errorf("%+v, %v", e, ok)
 	}
+	if e, ok := tokenLine([]byte(strings.ReplaceAll(line, "access denied", "access granted")), machine); !ok || e.Trouble {
+		t.Errorf("let in: %+v, %v", e, ok)
+	}
 	for name, other := range map[string]string{
 		"of another machine": strings.ReplaceAll(line, "instance="+machine, "instance=i-1 client="+machine),
-		"let in":             strings.ReplaceAll(line, "access denied", "access granted"),
 		"a quoted claim":     strings.ReplaceAll(line, "instance="+machine, `claim="x instance=`+machine+`"`),
 	} {
 		if e, ok := tokenLine([]byte(other), machine); ok {
