@@ -110,6 +110,8 @@ func Read(ctx context.Context, management client.Reader, now time.Time) (*Snapsh
 
 // ReadCluster reads the API server of one cluster, and keeps what it found or why nothing was found.
 func (s *Snapshot) ReadCluster(ctx context.Context, name string, api client.Reader) {
+	ctx, cancel := context.WithTimeout(ctx, readTime) // of all three: an API server that hangs answers none
+	defer cancel()
 	var c Cluster
 	var nodes corev1.NodeList
 	var requests certificatesv1.CertificateSigningRequestList
