@@ -4,14 +4,74 @@ package evidence_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/certificates/pki/pkitest"
+	"muster.dev/muster/internal/explain/cause"
+	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
 )
+
+// decided is the verdict about facts at noon, and the causes that are named.
+func decided(t *testing.T, f diagnosis.Facts) (diagnosis.Verdict, []cause.ID) {
+	t.Helper()
+	catalogue, err := cause.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := diagnosis.Decide(catalogue, f, noon)
+	var ids []cause.ID
+	for _, c := range r.Causes {
+		ids = append(ids, c.Cause)
+	}
+	return r.Verdict, ids
+}
+
+func wantDecided(t *testing.T, what string, f diagnosis.Facts, verdict diagnosis.Verdict, want ...cause.ID) {
+	t.Helper()
+	if got, ids := decided(t, f); got != verdict || !slices.Equal(ids, want) {
+		t.Errorf("%s: %s %v, want %s %v", what, got, ids, verdict, want)
+	}
+}
+
+// A request of another node, or of a user who is none, in the name of a node says nothing about that node.
+func TestRequestInAnothersName(t *testing.T) {
+	t.Parallel()
+	request := func(user, signer string) certificatesv1.CertificateSigningRequest {
+		return certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: "csr-1", CreationTimestamp: at(10 * time.Minute)},
+			Spec:       certificatesv1.CertificateSigningRequestSpec{Request: pkitest.Kubelet(t, node), Username: user, SignerName: signer},
+			Status:     certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue}}},
+		}
+	}
+	const serving, kubelet = certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName
+	for name, test := range map[string]struct {
+		user, signer string
+		causes       []cause.ID
+	}{
+		"its own":             {"system:node:" + node, serving, []cause.ID{"M-TLS-38"}},
+		"its token's":         {"system:bootstrap:abcdef", kubelet, []cause.ID{"M-TLS-38"}},
+		"another node's":      {"system:node:another", serving, nil},
+		"another client's":    {"system:node:another", kubelet, nil},
+		"a person's":          {"alice", kubelet, nil},
+		"a token's, to serve": {"system:bootstrap:abcdef", serving, nil},
+	} {
+		s := snapshot(evidence.Cluster{Requests: []certificatesv1.CertificateSigningRequest{request(test.user, test.signer)}})
+		verdict := diagnosis.Healthy
+		if test.causes != nil {
+			verdict = diagnosis.Found
+		}
+		wantDecided(t, name, s.Machine(t.Context(), newMachine(condition("Ready", "True", "NodeReady", "")), nil), verdict, test.causes...)
+	}
+}
 
 // stuck is an API server that accepts, and never answers.
 type stuck struct{ client.Reader }

@@ -17,6 +17,7 @@ import (
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/iam/refusalcause"
+	"muster.dev/muster/internal/machine/joinlog"
 	"muster.dev/muster/internal/node/bootreport"
 	"muster.dev/muster/internal/plane/readiness"
 )
@@ -134,6 +135,9 @@ func (s *Snapshot) ofRequests(m *v1alpha1.Machine) []diagnosis.Evidence {
 	reviews := s.index(m.Spec.ClusterName).reviews[m.Status.NodeName]
 	for _, signer := range slices.Sorted(maps.Keys(reviews)) {
 		r := reviews[signer]
+		if first(r) && joinlog.Has(m.Status.Join, v1alpha1.StepClientCSRIssued) { // it has one; somebody else asks in its name
+			continue
+		}
 		if e, ok := ofReview(r); ok && !r.Created.Before(m.CreationTimestamp.Time) { // else of an earlier machine of that name
 			evidence = append(evidence, e)
 		}

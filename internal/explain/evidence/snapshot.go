@@ -57,7 +57,7 @@ type Snapshot struct {
 // index finds what is of one machine among the objects of a cluster.
 type index struct {
 	nodes map[string]*corev1.Node // by name
-	// reviews are those of requests for a certificate of a node, by its name, the newest of each signer.
+	// reviews are those of a node's requests for its certificates, by its name, the newest of each signer.
 	reviews map[string]map[string]csrview.Review
 }
 
@@ -77,7 +77,7 @@ func (s *Snapshot) index(cluster string) index {
 	for n := range of.Requests {
 		r := csrview.Of(&of.Requests[n], of.Events[of.Requests[n].Name])
 		node, ok := strings.CutPrefix(r.Asked.CommonName, nodeUser)
-		if !ok || r.Created.Before(i.reviews[node][r.SignerName].Created) {
+		if !ok || !asksItself(r) || r.Created.Before(i.reviews[node][r.SignerName].Created) {
 			continue
 		}
 		if i.reviews[node] == nil {
@@ -90,6 +90,17 @@ func (s *Snapshot) index(cluster string) index {
 	}
 	s.indexes[cluster] = i
 	return i
+}
+
+// asksItself reports whether a request for a node's certificate is of the node that it names, or of a bootstrap token,
+// which has no certificate yet. Whoever may ask can name any node.
+func asksItself(r csrview.Review) bool {
+	return r.Requester.Username == r.Asked.CommonName || first(r)
+}
+
+// first reports whether a request is one for a node's first certificate, by a bootstrap token.
+func first(r csrview.Review) bool {
+	return r.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && strings.HasPrefix(r.Requester.Username, "system:bootstrap:")
 }
 
 // Read reads the management plane.
