@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/pki/pkitest"
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
@@ -40,6 +41,45 @@ func wantDecided(t *testing.T, what string, f diagnosis.Facts, verdict diagnosis
 	if got, ids := decided(t, f); got != verdict || !slices.Equal(ids, want) {
 		t.Errorf("%s: %s %v, want %s %v", what, got, ids, verdict, want)
 	}
+}
+
+// A condition of whose kind nobody knows whether True is good says nothing: node-problem-detector's are good while False.
+func TestConditionOfUnknownKind(t *testing.T) {
+	t.Parallel()
+	fine := newNode(corev1.NodeCondition{Type: "Ready", Status: "True"}, corev1.NodeCondition{Type: "KernelDeadlock", Status: "False", Reason: "KernelHasNoDeadlock"})
+	s := snapshot(evidence.Cluster{Nodes: []corev1.Node{fine}})
+	wantDecided(t, "a healthy machine", s.Machine(t.Context(), newMachine(condition("Ready", "True", "NodeReady", "")), nil), diagnosis.Healthy)
+}
+
+// What stands still since it is to has no cause: its Node is silent, and its requests wait.
+func TestStoppedMachineHasNoCause(t *testing.T) {
+	t.Parallel()
+	silent := newNode(corev1.NodeCondition{Type: "Ready", Status: "Unknown", Reason: "NodeStatusUnknown", LastTransitionTime: at(time.Hour)})
+	s := snapshot(evidence.Cluster{Nodes: []corev1.Node{silent}})
+	m := newMachine(condition("Ready", "False", "InstanceStopped", "the instance does not run"))
+	m.Spec.PowerState = v1alpha1.PowerStopped
+	wantDecided(t, "a stopped machine", s.Machine(t.Context(), m, nil), diagnosis.Healthy)
+}
+
+// Each machine begins as one whose instance does not run, and so does one that is started again.
+func TestMachineThatStarts(t *testing.T) {
+	t.Parallel()
+	m := newMachine(condition("Ready", "False", "InstanceStopped", "the instance does not run"))
+	m.CreationTimestamp, m.Status.Join = at(time.Second), nil
+	wantDecided(t, "a machine of a second ago", snapshot(evidence.Cluster{}).Machine(t.Context(), m, nil), diagnosis.OnItsWay)
+	m.CreationTimestamp = at(time.Hour)
+	wantDecided(t, "a machine of an hour ago", snapshot(evidence.Cluster{}).Machine(t.Context(), m, nil), diagnosis.NotKnown)
+}
+
+// A machine that was Ready has as long as one that joins to become so again: it may reboot.
+func TestMachineThatReboots(t *testing.T) {
+	t.Parallel()
+	m := newMachine(condition("Ready", "False", "NodeNotReady", "the node says: NodeStatusUnknown"))
+	m.Status.Join = append(m.Status.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepReady, Time: metav1.NewMicroTime(noon.Add(-50 * time.Minute))})
+	s := snapshot(evidence.Cluster{})
+	wantDecided(t, "not Ready since a minute", s.Machine(t.Context(), m, nil), diagnosis.OnItsWay)
+	m.Status.Conditions[0].LastTransitionTime = at(10 * time.Minute)
+	wantDecided(t, "not Ready since ten minutes", s.Machine(t.Context(), m, nil), diagnosis.NotKnown)
 }
 
 // A request of another node, or of a user who is none, in the name of a node says nothing about that node.

@@ -32,6 +32,15 @@ const (
 
 // Machine returns the facts of a machine. Logs may be nil.
 func (s *Snapshot) Machine(ctx context.Context, m *v1alpha1.Machine, logs Logs) diagnosis.Facts {
+	f := s.machine(m)
+	if logs != nil && !f.Healthy && !f.Idle {
+		s.addLogs(ctx, &f, m, logs)
+	}
+	return f
+}
+
+// machine returns the facts of a machine by objects alone.
+func (s *Snapshot) machine(m *v1alpha1.Machine) diagnosis.Facts {
 	f := diagnosis.Facts{
 		Kind: "machine", Name: m.Name, Names: names(m), ByRole: m.Spec.InstanceProfile != "", Since: m.StartedAt(), Patience: joinPatience,
 		Steps: map[cause.Step]time.Time{}, Unseen: slices.Clone(s.Of[m.Spec.ClusterName].Unseen),
@@ -48,10 +57,12 @@ func (s *Snapshot) Machine(ctx context.Context, m *v1alpha1.Machine, logs Logs) 
 		f.Since, f.Patience, f.Healthy = m.DeletionTimestamp.Time, leavePatience, false
 	case ready != nil && ready.Reason == readiness.ReasonQueued:
 		f.Since = s.At // it has not begun yet
+	case !f.Healthy && ready != nil && joinlog.Has(m.Status.Join, v1alpha1.StepReady) && ready.LastTransitionTime.After(f.Since):
+		f.Since = ready.LastTransitionTime.Time // it may reboot, and has to come forward anew
 	}
-	f.Evidence = s.ofMachine(m)
-	if logs != nil && !f.Healthy && !f.Idle {
-		s.addLogs(ctx, &f, m, logs)
+	f.Evidence = ofConditions(m)
+	if !f.Idle { // the Node of a machine that is to stand still is silent
+		f.Evidence = append(f.Evidence, s.inCluster(m)...)
 	}
 	return f
 }
@@ -61,9 +72,9 @@ func names(m *v1alpha1.Machine) map[string]string {
 	return map[string]string{"$MACHINE": m.Name, "$NODE": m.Status.NodeName, "$GROUP": m.Spec.NodeGroup, "$CLUSTER": m.Spec.ClusterName, "$NAME": m.Name}
 }
 
-// ofMachine returns the evidence that objects have about a machine.
-func (s *Snapshot) ofMachine(m *v1alpha1.Machine) []diagnosis.Evidence {
-	evidence := ofConditions(m)
+// inCluster returns the evidence that objects of its cluster have about a machine.
+func (s *Snapshot) inCluster(m *v1alpha1.Machine) []diagnosis.Evidence {
+	var evidence []diagnosis.Evidence
 	if node := s.node(m); node != nil {
 		evidence = append(evidence, ofNode(node)...)
 	}
@@ -86,6 +97,7 @@ func ofConditions(m *v1alpha1.Machine) []diagnosis.Evidence {
 		case c.Type == v1alpha1.ConditionDrained:
 		case c.Type != v1alpha1.ConditionReady, c.Reason == "Refused": // the condition Identity says it
 			continue
+		case c.Reason == instanceStopped:
 		case bootreport.IsReason(c.Reason):
 			e.Source, e.Code, e.Trouble = cause.FromReport, c.Reason, true
 			e.Look = "muster logs " + m.Name
@@ -97,8 +109,13 @@ func ofConditions(m *v1alpha1.Machine) []diagnosis.Evidence {
 	return evidence
 }
 
-// badIfTrue are the conditions of a Node that are good while they are False; of all others the reverse is so
-// (k8s.io/api, core/v1, NodeConditionType).
+// instanceStopped is the reason of a machine before its instance runs: at its launch, and while it is started again. It
+// is trouble if that lasts.
+const instanceStopped = "InstanceStopped"
+
+// badIfTrue are the conditions of a Node that are good while they are False (k8s.io/api, core/v1, NodeConditionType). Of
+// v1alpha1.RepairConditions the reverse is so. Of others nobody knows: those of node-problem-detector are good while they
+// are False, and say nothing here.
 var badIfTrue = []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}
 
 // ofNode returns the evidence of a Node: conditions that are bad, and the taint of a cloud provider that has not come.
@@ -106,11 +123,11 @@ func ofNode(node *corev1.Node) []diagnosis.Evidence {
 	var evidence []diagnosis.Evidence
 	look := "kubectl describe node " + node.Name
 	for _, c := range node.Status.Conditions {
-		good := corev1.ConditionTrue
+		good, known := corev1.ConditionTrue, slices.Contains(v1alpha1.RepairConditions(), string(c.Type))
 		if slices.Contains(badIfTrue, c.Type) {
-			good = corev1.ConditionFalse
+			good, known = corev1.ConditionFalse, true
 		}
-		if c.Status == good {
+		if !known || c.Status == good {
 			continue
 		}
 		evidence = append(evidence, diagnosis.Evidence{

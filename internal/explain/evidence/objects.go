@@ -50,7 +50,7 @@ func (s *Snapshot) Group(g *v1alpha1.NodeGroup) diagnosis.Facts {
 		if stopped := m.Spec.PowerState == v1alpha1.PowerStopped || m.Status.Phase.Warm(); stopped {
 			continue
 		}
-		f.Evidence = append(f.Evidence, s.ofMachine(m)...)
+		f.Evidence = append(f.Evidence, s.machine(m).Evidence...)
 	}
 	return f
 }
