@@ -16,9 +16,7 @@ const maxEvidence = 5
 
 // Decide returns the report about an object at a moment.
 func Decide(catalogue cause.Catalogue, facts Facts, now time.Time) Report {
-	found, other := match(catalogue, facts, now)
-	found = without(found)
-	findings := explain(found, facts)
+	findings, other := wrong(catalogue, facts, facts.Names, now)
 	report := Report{
 		Kind: facts.Kind, Name: facts.Name, At: now.UTC(), Causes: findings, Other: newest(other), Unseen: facts.Unseen,
 	}
@@ -30,7 +28,7 @@ func Decide(catalogue cause.Catalogue, facts Facts, now time.Time) Report {
 	case facts.Healthy || facts.Idle:
 		report.Verdict = Healthy
 	case facts.late(now):
-		report.Verdict, report.Other = NotKnown, newest(ofObjects(facts.Evidence))
+		report.Verdict, report.Other = NotKnown, newest(facts.ofObjects())
 	default:
 		report.Verdict = OnItsWay
 	}
@@ -38,9 +36,38 @@ func Decide(catalogue cause.Catalogue, facts Facts, now time.Time) Report {
 	return report
 }
 
-// ofObjects leaves out the lines of logs.
-func ofObjects(evidence []Evidence) []Evidence {
-	return slices.DeleteFunc(slices.Clone(evidence), func(e Evidence) bool { return e.Source.Passing() })
+// wrong returns what is wrong with an object and its parts: the causes, with the names filled into their fixes, and the
+// evidence of trouble that shows none. A cause that several parts have is told once.
+func wrong(catalogue cause.Catalogue, facts Facts, names map[string]string, now time.Time) (findings []Finding, other []Evidence) {
+	found, other := match(catalogue, facts, now)
+	findings = explain(without(found), names)
+	for _, part := range facts.Parts {
+		of, more := wrong(catalogue, part, names, now)
+		other = append(other, more...)
+		for _, f := range of {
+			at := slices.IndexFunc(findings, func(have Finding) bool { return have.Cause == f.Cause })
+			if at < 0 {
+				findings = append(findings, f)
+				continue
+			}
+			have := &findings[at]
+			have.Evidence = newest(append(have.Evidence, f.Evidence...))
+			have.Consequences = slices.Compact(slices.Sorted(slices.Values(append(have.Consequences, f.Consequences...))))
+		}
+	}
+	slices.SortFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Step.Order(), b.Step.Order()), cmp.Compare(a.Cause.Number(), b.Cause.Number()))
+	})
+	return findings, other
+}
+
+// ofObjects is the evidence of an object and its parts, without the lines of logs.
+func (f Facts) ofObjects() []Evidence {
+	all := slices.DeleteFunc(slices.Clone(f.Evidence), func(e Evidence) bool { return e.Source.Passing() })
+	for _, part := range f.Parts {
+		all = append(all, part.ofObjects()...)
+	}
+	return all
 }
 
 // late reports whether the object has been on its way for longer than it may be.
@@ -147,8 +174,8 @@ func without(found map[cause.ID]*candidate) map[cause.ID]*candidate {
 	return left
 }
 
-// explain returns the causes that none of the others implies, in the order of their steps.
-func explain(found map[cause.ID]*candidate, facts Facts) []Finding {
+// explain returns the causes that none of the others implies.
+func explain(found map[cause.ID]*candidate, names map[string]string) []Finding {
 	implied := map[cause.ID]bool{}
 	for _, c := range found {
 		for _, id := range c.cause.Implies {
@@ -161,7 +188,7 @@ func explain(found map[cause.ID]*candidate, facts Facts) []Finding {
 			continue
 		}
 		f := Finding{
-			Cause: id, Title: c.cause.Title, Step: c.cause.Step, Sentence: c.cause.Sentence, Fix: fill(c.cause.Fix, facts.Names),
+			Cause: id, Title: c.cause.Title, Step: c.cause.Step, Sentence: c.cause.Sentence, Fix: fill(c.cause.Fix, names),
 			Evidence: newest(c.evidence),
 		}
 		for _, consequence := range c.cause.Implies {
@@ -171,9 +198,6 @@ func explain(found map[cause.ID]*candidate, facts Facts) []Finding {
 		}
 		out = append(out, f)
 	}
-	slices.SortFunc(out, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Step.Order(), b.Step.Order()), cmp.Compare(a.Cause.Number(), b.Cause.Number()))
-	})
 	return out
 }
 

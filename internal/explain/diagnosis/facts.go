@@ -32,6 +32,9 @@ type Facts struct {
 	Patience time.Duration
 	// Evidence in any order.
 	Evidence []Evidence
+	// Parts are the facts of what the object consists of, such as the machines of a node group. What is wrong with a part
+	// is decided by its own facts, and is wrong with the object.
+	Parts []Facts
 	// Unseen is what could not be looked at.
 	Unseen []Unseen
 }

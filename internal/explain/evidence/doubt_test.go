@@ -113,6 +113,35 @@ func TestRequestInAnothersName(t *testing.T) {
 	}
 }
 
+// machineOf is one of the group default, whose Node has another name than those of the others.
+func machineOf(name string, age time.Duration, conditions ...metav1.Condition) v1alpha1.Machine {
+	m := newMachine(conditions...)
+	m.Name, m.CreationTimestamp, m.Status.NodeName = name, at(age), "node-of-"+name
+	m.Status.Join[0].Time = metav1.NewMicroTime(noon.Add(-age))
+	return *m
+}
+
+// What is wrong with one machine of a group hides nothing of another, and each has its own time.
+func TestMachinesOfGroupAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	refusedDial := condition("Ready", "False", "NotRegistered", "its last error: dial tcp 172.31.0.4:443: connect: connection refused")
+	silent := newNode(corev1.NodeCondition{Type: "Ready", Status: "Unknown", Reason: "NodeStatusUnknown", LastTransitionTime: at(time.Hour)})
+	silent.Name = "node-of-i-b"
+	begins := newNode(corev1.NodeCondition{Type: "Ready", Status: "False", Reason: "KubeletNotReady", Message: "container runtime network not ready", LastTransitionTime: at(2 * time.Second)})
+	begins.Name = "node-of-i-c"
+	s := snapshot(evidence.Cluster{Nodes: []corev1.Node{silent, begins}})
+	s.Machines = []v1alpha1.Machine{
+		machineOf("i-a", time.Hour, refusedDial), machineOf("i-b", time.Hour, condition("Ready", "False", "NodeNotReady", "")),
+		machineOf("i-c", 10*time.Second, condition("Ready", "False", "NodeNotReady", "")), machineOf("i-d", 10*time.Second, refusedDial),
+	}
+	s.Clusters = []v1alpha1.Cluster{{ObjectMeta: metav1.ObjectMeta{Namespace: "home"}, Spec: v1alpha1.ClusterSpec{Name: "home"}}}
+	ready := condition("Ready", "False", "NodeCreationFailure", "i-a: x")
+	ready.LastTransitionTime = at(time.Hour)
+	wantDecided(t, "a group", s.Group(newGroup(ready)), diagnosis.Found, "M-NET-27", "M-READY-65")
+	s.Machines = s.Machines[2:]
+	wantDecided(t, "machines that have just begun", s.Group(newGroup(condition("Ready", "False", "Joining", ""))), diagnosis.OnItsWay)
+}
+
 // stuck is an API server that accepts, and never answers.
 type stuck struct{ client.Reader }
 

@@ -32,7 +32,7 @@ const (
 // repeats are the reasons of node groups whose message is that of one of the machines.
 var repeats = map[string]bool{"NodeCreationFailure": true, "AccessDenied": true}
 
-// Group returns the facts of a node group: its own, and those of its machines that objects have.
+// Group returns the facts of a node group, and of its machines as its parts, as far as objects have them.
 func (s *Snapshot) Group(g *v1alpha1.NodeGroup) diagnosis.Facts {
 	cluster := s.clusterOf(g.Namespace)
 	f := diagnosis.Facts{
@@ -50,7 +50,7 @@ func (s *Snapshot) Group(g *v1alpha1.NodeGroup) diagnosis.Facts {
 		if stopped := m.Spec.PowerState == v1alpha1.PowerStopped || m.Status.Phase.Warm(); stopped {
 			continue
 		}
-		f.Evidence = append(f.Evidence, s.machine(m).Evidence...)
+		f.Parts = append(f.Parts, s.machine(m))
 	}
 	return f
 }

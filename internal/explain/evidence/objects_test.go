@@ -45,8 +45,13 @@ func TestGroup(t *testing.T) {
 		if test.held != "" {
 			g.Status.Repair = &v1alpha1.NodeGroupRepairStatus{HeldReason: test.held}
 		}
-		if f := s.Group(g); !slices.Equal(said(f.Evidence), test.want) || f.Healthy != test.healthy || f.Names["$CLUSTER"] != "home" {
-			t.Errorf("%s: healthy %v, %q", name, f.Healthy, said(f.Evidence))
+		f := s.Group(g)
+		all := f.Evidence
+		for _, part := range f.Parts {
+			all = append(all, part.Evidence...)
+		}
+		if !slices.Equal(said(all), test.want) || f.Healthy != test.healthy || f.Names["$CLUSTER"] != "home" {
+			t.Errorf("%s: healthy %v, %q", name, f.Healthy, said(all))
 		}
 	}
 }
