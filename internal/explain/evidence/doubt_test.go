@@ -142,6 +142,24 @@ func TestMachinesOfGroupAreTheirOwn(t *testing.T) {
 	wantDecided(t, "machines that have just begun", s.Group(newGroup(condition("Ready", "False", "Joining", ""))), diagnosis.OnItsWay)
 }
 
+// An update ends by itself, and may take long before: machines are drained one after the other, and those of Karpenter
+// have hours to go back before their cluster.
+func TestUpdateThatTakesLong(t *testing.T) {
+	t.Parallel()
+	s := snapshot(evidence.Cluster{})
+	s.Groups = []v1alpha1.NodeGroup{*newGroup(condition("Ready", "True", "Ready", ""))}
+	u := &v1alpha1.Update{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: "u", CreationTimestamp: at(3 * time.Hour)}, Spec: v1alpha1.UpdateSpec{ClusterName: "home", NodeGroup: "default"},
+	}
+	wantDecided(t, "an update of three hours", s.Update(u), diagnosis.OnItsWay)
+	drained := condition("Drained", "False", "Draining", "The disruption budget a needs 1 healthy pods and has 1 currently")
+	s.Machines = []v1alpha1.Machine{*newMachine(drained)}
+	wantDecided(t, "a drain of a minute", s.Update(u), diagnosis.Found, "M-UPDATE-70")
+	drained.LastTransitionTime = at(time.Second)
+	s.Machines = []v1alpha1.Machine{*newMachine(drained)}
+	wantDecided(t, "a drain of a second", s.Update(u), diagnosis.OnItsWay)
+}
+
 // stuck is an API server that accepts, and never answers.
 type stuck struct{ client.Reader }
 

@@ -3,6 +3,7 @@
 package evidence
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -23,8 +24,9 @@ const (
 	groupPatience = repair.JoinPatience
 	// clusterPatience is how long a cluster may take to be Ready.
 	clusterPatience = 5 * time.Minute
-	// updatePatience is how long an update may take: package updatecontroller lets it fail then.
-	updatePatience = 20 * time.Minute
+	// updatePatience is how long an update may take: as long as package updatecontroller does not let it fail, which is
+	// hours for a rollout, and for machines of Karpenter that go back.
+	updatePatience = math.MaxInt64
 	// requestPatience is how long a request may be without a verdict: many times what the certificate controller takes.
 	requestPatience = 30 * time.Second
 )
