@@ -163,6 +163,17 @@ func TestConsequencesAndFix(t *testing.T) {
 	}
 }
 
+// The fix of a machine's cause has no name of the machine where that of the request belongs.
+func TestFixNamesNoOtherKind(t *testing.T) {
+	t.Parallel()
+	f := was()
+	f.Evidence = []diagnosis.Evidence{{Source: cause.FromRequest, Object: "csr/csr-1", Code: "Denied/machine"}}
+	r := diagnosis.Decide(catalogue(t), f, noon)
+	if len(r.Causes) != 1 || r.Causes[0].Cause != "M-TLS-87" || strings.Contains(r.Causes[0].Fix, "csr i-1") {
+		t.Errorf("%+v", r.Causes)
+	}
+}
+
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	letters := map[diagnosis.StepState]string{
