@@ -17,13 +17,14 @@ import (
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // Exit codes, besides 0 for what is as it should be or on its way.
 const (
 	exitCause    = 1 // a cause was found
 	exitNotKnown = 3 // something is wrong, and the cause is not known
-	exitUnasked  = 4 // the management plane could not be asked
+	exitUnasked  = 4 // the management plane, or the cluster that has the name, could not be asked
 )
 
 // explainCommand holds the flags of "muster explain".
@@ -56,7 +57,7 @@ KIND is node, machine, nodegroup, cluster, csr or update. A machine is named by 
 address.
 
 Exit codes: 0 nothing is wrong, 1 a cause was found, 2 the command line or a name is wrong, 3 something is wrong and the cause is
-not known, 4 the management plane could not be asked.`,
+not known, 4 the management plane, or the cluster that may have the name, could not be asked.`,
 		Example: `  # What is wrong now
   muster explain
 
@@ -113,6 +114,10 @@ func (e *explainCommand) run(ctx context.Context, args []string) error {
 		return exit(reports...)
 	}
 	facts, err := q.facts(ctx, kindOf(args[0]), args[1])
+	if unasked, ok := errors.AsType[unaskedError](err); ok {
+		_, _ = fmt.Fprintf(e.Err, "Error: nothing can be explained: %s\n", termsafe.Line(unasked.Error()))
+		return terminal.ExitStatus(exitUnasked)
+	}
 	if err != nil {
 		return terminal.UsageError{Err: err}
 	}

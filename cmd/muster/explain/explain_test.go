@@ -209,6 +209,94 @@ func TestCouldNotAsk(t *testing.T) {
 	}
 }
 
+// withAnother is a world of two clusters; the API server of the second is away, if it is to be.
+func withAnother(t *testing.T, away bool) *clitest.Bench {
+	t.Helper()
+	other := &v1alpha1.Cluster{ObjectMeta: clitest.MadeBefore("other", time.Hour)}
+	other.Namespace, other.Spec.Name = "other", "other"
+	other.Status.Conditions = []metav1.Condition{condition("True", "Up", "")}
+	b := world(t, newRefused(), other)
+	path := filepath.Join(b.O.StateDir, "clusters", "other", "cluster.yaml")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("kind: Cluster\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	answers := b.Planes.Cluster
+	b.Planes.Cluster = func(o *terminal.Options) (*kinds.Client, error) {
+		if away && o.Cluster == "other" {
+			return nil, errors.New("it is away")
+		}
+		return answers(o)
+	}
+	return b
+}
+
+// What a cluster may have that could not be asked is not said to be absent.
+func TestNameInClusterThatIsAway(t *testing.T) {
+	for args, want := range map[string]int{"csr csr-00000": 4, "node nobody": 4, "csr csr-8x2vq": 0, "machine i-1": 2} {
+		b := withAnother(t, true)
+		if got := run(t, b, strings.Fields(args)...); got != want || want == 4 && !strings.Contains(b.Err.String(), "it is away") {
+			t.Errorf("%s: exit code %d, want %d: %s", args, got, want, b.Err.String())
+		}
+	}
+}
+
+// A name that two clusters have is not that of either.
+func TestNameInTwoClusters(t *testing.T) {
+	b := withAnother(t, false)
+	if got := run(t, b, "csr", "csr-8x2vq"); got != 2 || !strings.Contains(b.Err.String(), "choose one with --cluster") {
+		t.Errorf("exit code %d, %q", got, b.Err.String())
+	}
+	b.O.Cluster = "home"
+	if got := run(t, b, "csr", "csr-8x2vq"); got != 0 {
+		t.Errorf("exit code %d, %q", got, b.Err.String())
+	}
+}
+
+// A cluster that could not be looked at is told, though there is a report about another one.
+func TestClusterThatIsAwayIsTold(t *testing.T) {
+	b := withAnother(t, true)
+	if got := run(t, b); got != 1 || strings.Count(b.Out.String(), "it is away") != 1 {
+		t.Errorf("exit code %d:\n%s", got, b.Out.String())
+	}
+}
+
+// Machines that stand still do not keep those in trouble from having their logs read.
+func TestStoppedMachinesHaveNoTurn(t *testing.T) {
+	more := []client.Object{newMachine(strangeMachine, "Late", "it is late")}
+	for i := range mostWithLogs {
+		m := newMachine("i-00000000000000aa"+string(rune('0'+i)), "InstanceStopped", "the instance does not run")
+		m.Spec.PowerState = v1alpha1.PowerStopped
+		more = append(more, m)
+	}
+	b := world(t, more...)
+	if got := run(t, b); got != 3 || strings.Contains(b.Out.String(), "the logs about") {
+		t.Errorf("exit code %d:\n%s", got, b.Out.String())
+	}
+}
+
+// What is wrong with a node group itself is told, whatever is wrong with machines of others.
+func TestGroupBesideMachinesOfOthers(t *testing.T) {
+	group := func(name, reason string) *v1alpha1.NodeGroup {
+		g := &v1alpha1.NodeGroup{ObjectMeta: clitest.MadeBefore(name, time.Hour)}
+		g.Namespace, g.Spec.Name = "home", name
+		g.Status.Conditions = []metav1.Condition{condition("False", reason, "because")}
+		g.Generation = g.Status.Conditions[0].ObservedGeneration
+		return g
+	}
+	b := world(t, newRefused(), group("strange", "SomethingNew"), group("roleless", "IamNodeRoleNotFound"))
+	if got := run(t, b); got != 1 {
+		t.Errorf("exit code %d", got)
+	}
+	for _, want := range []string{"nodegroup strange: something is wrong", "nodegroup roleless: the cause is known"} {
+		if !strings.Contains(b.Out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.Out.String())
+		}
+	}
+	if strings.Contains(b.Out.String(), "nodegroup default") {
+		t.Errorf("what its machine says is told twice:\n%s", b.Out.String())
+	}
+}
+
 // 500 machines that are in trouble with one and the same are explained at once.
 func TestManyMachines(t *testing.T) {
 	var more []client.Object

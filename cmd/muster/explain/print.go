@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,8 @@ func (e *explainCommand) print(q *question, reports []diagnosis.Report) error {
 	if all.Reports == nil {
 		all.Reports = []diagnosis.Report{}
 	}
-	for _, of := range q.snapshot.Of {
-		all.Unseen = append(all.Unseen, of.Unseen...)
+	for _, cluster := range q.clusters() {
+		all.Unseen = append(all.Unseen, q.snapshot.Of[cluster].Unseen...)
 	}
 	if e.output != terminal.FormatTable {
 		return terminal.PrintData(e.Out, e.output, all)
@@ -41,12 +42,13 @@ func (e *explainCommand) print(q *question, reports []diagnosis.Report) error {
 			return err
 		}
 	}
-	if len(reports) > 0 {
-		return nil
-	}
 	var b strings.Builder
-	b.WriteString("Nothing is wrong that muster can see.\n")
-	unseen(&b, all.Unseen)
+	if len(reports) == 0 {
+		b.WriteString("Nothing is wrong that muster can see.\n")
+	}
+	unseen(&b, slices.DeleteFunc(all.Unseen, func(u diagnosis.Unseen) bool { // a report has told it
+		return slices.ContainsFunc(reports, func(r diagnosis.Report) bool { return slices.Contains(r.Unseen, u) })
+	}))
 	_, err := io.WriteString(e.Out, b.String())
 	return err
 }

@@ -5,6 +5,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -88,12 +89,36 @@ func (q *question) facts(ctx context.Context, kind, name string) (diagnosis.Fact
 		}
 		return s.Update(u), nil
 	}
-	for cluster := range s.Of {
+	var found []diagnosis.Facts
+	for _, cluster := range q.clusters() {
 		if f, ok := s.Request(cluster, name); ok {
-			return f, nil
+			found = append(found, f)
 		}
 	}
-	return diagnosis.Facts{}, fmt.Errorf("there is no certificate signing request %q (any more: requests go an hour after they are issued or denied); muster csr list shows those there are", name)
+	return q.only(kind, name, found, fmt.Errorf("there is no certificate signing request %q (any more: requests go an hour after they are issued or denied); muster csr list shows those there are", name))
+}
+
+// clusters are the names of those that were looked at, sorted.
+func (q *question) clusters() []string { return slices.Sorted(maps.Keys(q.snapshot.Of)) }
+
+// unaskedError says why it is not known whether something is there.
+type unaskedError struct{ error }
+
+// only returns what was found of a name in clusters. It does not choose among several, and does not say that none is there
+// while some could not be read.
+func (q *question) only(kind, name string, found []diagnosis.Facts, none error) (diagnosis.Facts, error) {
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return diagnosis.Facts{}, fmt.Errorf("several clusters have a %s %q: choose one with --cluster", kind, name)
+	}
+	for _, cluster := range q.clusters() {
+		for _, u := range q.snapshot.Of[cluster].Unseen {
+			return diagnosis.Facts{}, unaskedError{fmt.Errorf("whether there is a %s %q is not known: %s: %s", kind, name, u.What, u.Why)}
+		}
+	}
+	return diagnosis.Facts{}, none
 }
 
 // machine finds a machine by any of its names, and a Node that is of no machine.
@@ -107,14 +132,19 @@ func (q *question) machine(ctx context.Context, kind, name string) (diagnosis.Fa
 		}
 		return f, nil
 	}
-	for cluster, of := range s.Of {
-		for i := range of.Nodes {
-			if of.Nodes[i].Name == name {
-				return s.Node(cluster, &of.Nodes[i]), nil
+	var found []diagnosis.Facts
+	for _, cluster := range q.clusters() {
+		nodes := s.Of[cluster].Nodes
+		for i := range nodes {
+			if nodes[i].Name == name {
+				found = append(found, s.Node(cluster, &nodes[i]))
 			}
 		}
 	}
-	return diagnosis.Facts{}, err
+	if kind == kindMachine && len(found) == 0 {
+		return diagnosis.Facts{}, err // all machines are known
+	}
+	return q.only(kind, name, found, err)
 }
 
 // object is a pointer to a kind of the management plane.
@@ -164,7 +194,7 @@ func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) []
 		if q.cluster != "" && !kinds.IsOf(g, q.cluster) {
 			continue
 		}
-		if f := s.Group(g); !repeated(diagnosis.Decide(catalogue, f, s.At), reports) {
+		if f := s.Group(g); !repeated(f, diagnosis.Decide(catalogue, f, s.At), reports) {
 			add(f)
 		}
 	}
@@ -178,7 +208,8 @@ func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) []
 	return reports
 }
 
-// machines are the facts of all machines of clusters that are asked about, with the logs of the first that are in trouble.
+// machines are the facts of all machines of clusters that are asked about, with the logs of the first that are in trouble
+// or on their way.
 func (q *question) machines(ctx context.Context) []diagnosis.Facts {
 	s := q.snapshot
 	var all []diagnosis.Facts
@@ -192,24 +223,33 @@ func (q *question) machines(ctx context.Context) []diagnosis.Facts {
 		if withLogs >= mostWithLogs {
 			logs = nil
 		}
-		f := s.Machine(ctx, m, logs)
-		if !f.Healthy && logs != nil {
+		switch f := s.Machine(ctx, m, logs); {
+		case f.Healthy || f.Idle:
+			all = append(all, f)
+		case logs != nil:
 			withLogs++
-		} else if !f.Healthy {
+			all = append(all, f)
+		default:
 			f.Unseen = append(f.Unseen, diagnosis.Unseen{What: "the logs about " + m.Name, Why: "other machines are in trouble, too: muster explain machine " + m.Name + " reads them"})
+			all = append(all, f)
 		}
-		all = append(all, f)
 	}
 	return all
 }
 
-// repeated reports whether reports of machines say all that the report of a node group says.
-func repeated(group diagnosis.Report, reports []diagnosis.Report) bool {
-	tells := func(id cause.ID) bool {
-		return slices.ContainsFunc(reports, func(r diagnosis.Report) bool {
-			return r.Kind == kindMachine && slices.ContainsFunc(r.Causes, func(f diagnosis.Finding) bool { return f.Cause == id })
+// repeated reports whether reports of the machines of a node group say all that its own report says.
+func repeated(f diagnosis.Facts, group diagnosis.Report, reports []diagnosis.Report) bool {
+	var own []diagnosis.Report
+	for _, r := range reports {
+		if r.Kind == kindMachine && slices.ContainsFunc(f.Parts, func(part diagnosis.Facts) bool { return part.Name == r.Name }) {
+			own = append(own, r)
+		}
+	}
+	untold := func(found diagnosis.Finding) bool {
+		return !slices.ContainsFunc(own, func(r diagnosis.Report) bool {
+			return slices.ContainsFunc(r.Causes, func(told diagnosis.Finding) bool { return told.Cause == found.Cause })
 		})
 	}
-	machines := slices.ContainsFunc(reports, func(r diagnosis.Report) bool { return r.Kind == kindMachine })
-	return machines && !slices.ContainsFunc(group.Causes, func(f diagnosis.Finding) bool { return !tells(f.Cause) })
+	strange := func(e diagnosis.Evidence) bool { return e.Source == cause.FromGroup && e.Trouble }
+	return len(own) > 0 && !slices.ContainsFunc(group.Causes, untold) && !slices.ContainsFunc(group.Other, strange)
 }

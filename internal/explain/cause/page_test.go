@@ -54,7 +54,7 @@ that a test finds in the source of the version that Muster builds. Where nothing
 known, and shows what it saw.
 
 Exit codes of ` + "`muster explain`" + `: 0 nothing is wrong, 1 a cause was found, 2 the command line or a name is wrong, 3 something is wrong and
-the cause is not known, 4 the management plane could not be asked.
+the cause is not known, 4 the management plane, or the cluster that may have the name, could not be asked.
 
 `
 
