@@ -230,7 +230,7 @@ func withAnother(t *testing.T, away bool) *clitest.Bench {
 	return b
 }
 
-// What a cluster may have that could not be asked is not said to be absent.
+// A name is not said to be absent where a cluster that may have it could not be asked.
 func TestNameInClusterThatIsAway(t *testing.T) {
 	for args, want := range map[string]int{"csr csr-00000": 4, "node nobody": 4, "csr csr-8x2vq": 0, "machine i-1": 2} {
 		b := withAnother(t, true)
@@ -274,7 +274,7 @@ func TestStoppedMachinesHaveNoTurn(t *testing.T) {
 	}
 }
 
-// What is wrong with a node group itself is told, whatever is wrong with machines of others.
+// A trouble of a node group itself is told, whatever is wrong with machines of others.
 func TestGroupBesideMachinesOfOthers(t *testing.T) {
 	group := func(name, reason string) *v1alpha1.NodeGroup {
 		g := &v1alpha1.NodeGroup{ObjectMeta: clitest.MadeBefore(name, time.Hour)}

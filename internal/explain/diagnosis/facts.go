@@ -32,8 +32,8 @@ type Facts struct {
 	Patience time.Duration
 	// Evidence in any order.
 	Evidence []Evidence
-	// Parts are the facts of what the object consists of, such as the machines of a node group. What is wrong with a part
-	// is decided by its own facts, and is wrong with the object.
+	// Parts are the facts of what the object consists of, such as the machines of a node group. A trouble of a part is
+	// decided by its own facts, and is a trouble of the object.
 	Parts []Facts
 	// Unseen is what could not be looked at.
 	Unseen []Unseen

@@ -117,7 +117,7 @@ func TestHealthyButSlow(t *testing.T) {
 			t.Fatalf("case %d, at %s for %s: %s %v", i, last, stood, r.Verdict, causes(r))
 		}
 		f.Healthy = true
-		for i := range f.Evidence { // what is of a renewal, and just begun
+		for i := range f.Evidence { // a renewal has just begun
 			if f.Evidence[i].Source == cause.FromRequest {
 				f.Evidence[i].Time = noon.Add(-stood)
 			}

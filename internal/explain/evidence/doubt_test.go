@@ -51,7 +51,7 @@ func TestConditionOfUnknownKind(t *testing.T) {
 	wantDecided(t, "a healthy machine", s.Machine(t.Context(), newMachine(condition("Ready", "True", "NodeReady", "")), nil), diagnosis.Healthy)
 }
 
-// What stands still since it is to has no cause: its Node is silent, and its requests wait.
+// A machine that stands still on purpose has no cause: its Node is silent, and its requests wait.
 func TestStoppedMachineHasNoCause(t *testing.T) {
 	t.Parallel()
 	silent := newNode(corev1.NodeCondition{Type: "Ready", Status: "Unknown", Reason: "NodeStatusUnknown", LastTransitionTime: at(time.Hour)})
@@ -121,7 +121,7 @@ func machineOf(name string, age time.Duration, conditions ...metav1.Condition) v
 	return *m
 }
 
-// What is wrong with one machine of a group hides nothing of another, and each has its own time.
+// A trouble of one machine of a group hides nothing of another, and each has its own time.
 func TestMachinesOfGroupAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	refusedDial := condition("Ready", "False", "NotRegistered", "its last error: dial tcp 172.31.0.4:443: connect: connection refused")

@@ -50,8 +50,8 @@ func (h HostLogs) Refused(ctx context.Context, cluster, node string, since time.
 	return h.read(ctx, h.ofCluster(cluster), logs.AuditName, since, func(line []byte) (diagnosis.Evidence, bool) { return auditLine(line, node) })
 }
 
-// Tokens implements [Logs]. The newest token says how things are now, so that its line alone counts: none if the machine
-// was let in.
+// Tokens implements [Logs]. The newest token says how things are now, so that its line alone counts, and is no
+// evidence if the machine was let in.
 func (h HostLogs) Tokens(ctx context.Context, cluster, machine string, since time.Time) ([]diagnosis.Evidence, error) {
 	found, err := h.read(ctx, h.ofCluster(cluster), "authenticator", since, func(line []byte) (diagnosis.Evidence, bool) { return tokenLine(line, machine) })
 	newest := found[max(0, len(found)-1):]

@@ -114,8 +114,8 @@ func ofConditions(m *v1alpha1.Machine) []diagnosis.Evidence {
 const instanceStopped = "InstanceStopped"
 
 // badIfTrue are the conditions of a Node that are good while they are False (k8s.io/api, core/v1, NodeConditionType). Of
-// v1alpha1.RepairConditions the reverse is so. Of others nobody knows: those of node-problem-detector are good while they
-// are False, and say nothing here.
+// v1alpha1.RepairConditions the reverse is so. Of others nobody knows: the conditions of node-problem-detector are good
+// while they are False, and say nothing here.
 var badIfTrue = []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}
 
 // ofNode returns the evidence of a Node: conditions that are bad, and the taint of a cloud provider that has not come.
