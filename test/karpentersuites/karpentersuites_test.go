@@ -3,12 +3,15 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A report as ginkgo writes it, of a dry run and of a run.
@@ -19,7 +22,8 @@ const (
 		{"ContainerHierarchyTexts":["Drift","Capacity Reservations"],"LeafNodeType":"It","LeafNodeText":"is demoted","State":"passed"},
 		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a) again","State":"pending"}]}]`
 	runReport = `[{"SpecReports":[
-		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a)","State":"failed","RunTime":1500000000,"Failure":{"Message":"Timed out\nafter 960s"}},
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a)","State":"failed","RunTime":1500000000,"Failure":{"Message":"Timed out\n  after 960s","FailureNodeType":"It"}},
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"the last","State":"failed","RunTime":9,"Failure":{"Message":"a label is not tried","FailureNodeType":"AfterAll"}},
 		{"ContainerHierarchyTexts":["Drift","Capacity Reservations"],"LeafNodeType":"It","LeafNodeText":"is demoted","State":"skipped","RunTime":0},
 		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a) again","State":"skipped","RunTime":7,"Failure":{"Message":"no driver"}}]}]`
 )
@@ -39,8 +43,14 @@ func TestReports(t *testing.T) {
 		t.Errorf("specs %q, %v", specs, err)
 	}
 	_, ended, err := read(runReport)
-	if err != nil || len(ended) != 2 || ended["Drift disrupts (a)"] != (result{"failed", "Timed out", 1.5}) || ended["Drift disrupts (a) again"].Message != "no driver" {
+	if err != nil || len(ended) != 3 || ended["Drift disrupts (a)"] != (result{"failed", "Timed out after 960s", 1.5}) || ended["Drift the last"].State != "passed" || ended["Drift disrupts (a) again"].Message != "no driver" {
 		t.Errorf("results %v, %v", ended, err)
+	}
+	if rest := left([]string{"Drift disrupts (a)", "Drift b", "Drift disrupts (a) again", "Drift a"}, ended); !slices.Equal(rest, []string{"Drift b", "Drift a"}) {
+		t.Errorf("left are %q", rest)
+	}
+	if long := (specReport{Failure: struct{ Message, FailureNodeType string }{Message: strings.Repeat("é", 300)}}).message(); len(long) > maxMessage+4 || !strings.HasSuffix(long, "é ...") {
+		t.Errorf("a long message is %q", long)
 	}
 	for _, text := range []string{"", "{}", "[]", `[{"SpecReports":[]}]`} {
 		if _, _, err := read(text); err == nil {
@@ -142,6 +152,34 @@ func TestOptions(t *testing.T) {
 	} {
 		if _, err := readOptions(strings.Fields(args)); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// The specs of a suite are asked for once, and again when it was built again.
+func TestListed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	o, program := options{reports: dir}, filepath.Join(dir, "provider-drift.test")
+	write := func(path, text string, at time.Time) {
+		t.Helper()
+		err := os.WriteFile(path, []byte(text), 0o600)
+		if err == nil {
+			err = os.Chtimes(path, at, at)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	write(program, "", now)
+	if _, _, err := o.listed(program, "provider-drift"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before a dry run: %v", err)
+	}
+	for after, want := range map[time.Duration]bool{time.Second: true, -time.Second: false} {
+		write(filepath.Join(dir, "provider-drift.list.json"), dryReport, now.Add(after))
+		if specs, _, err := o.listed(program, "provider-drift"); (err == nil) != want || (len(specs) == 3) != want {
+			t.Errorf("a report made %v after the program: %q, %v", after, specs, err)
 		}
 	}
 }

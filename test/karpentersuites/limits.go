@@ -35,6 +35,13 @@ func limits() []limit {
 		of(".*", "Nitro Enclaves", "there are no enclaves"),
 		of(".*", "resource based naming", "machines have names by their addresses alone"),
 		of("provider-ami", "using tags", "images have no tags"),
+		of("provider-integration", "^MetadataOptions", "the metadata service has IPv4 addresses alone"),
+		of("provider-drift", "EC2NodeClass AMIFamily$", "images are those of Amazon Linux 2023"),
+		of("provider-integration", "tag all associated resources", "there are no EBS volumes"),
+		of("provider-integration", "tag spot instance requests", "requests of spot instances are not kept"),
+		of("provider-scheduling-.*", "local NVME storage", "machines have no instance stores"),
+		of("provider-scheduling-.*", "capacity tenancy", "there are no dedicated hosts"),
+		of("provider-scheduling-.*", "flex node", "there are no flex types"),
 	}
 }
 

@@ -102,7 +102,10 @@ func (o options) everySpec(ctx context.Context) (all []suite, err error) {
 	}
 	for _, program := range programs {
 		s := suite{name: strings.TrimSuffix(filepath.Base(program), ".test")}
-		specs, _, err := o.ginkgo(ctx, s.name, "list", "--ginkgo.dry-run")
+		specs, _, err := o.listed(program, s.name)
+		if err != nil {
+			specs, _, err = o.ginkgo(ctx, s.name, "list", "--ginkgo.dry-run")
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +113,23 @@ func (o options) everySpec(ctx context.Context) (all []suite, err error) {
 		all = append(all, s)
 	}
 	return all, nil
+}
+
+// listed reads the report of an earlier dry run, if the program of the suite is not newer.
+func (o options) listed(program, suite string) (specs []string, results map[string]result, err error) {
+	path := filepath.Join(o.reports, suite+".list.json")
+	built, err := os.Stat(program)
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking at the program of suite %s: %w", suite, err)
+	}
+	made, err := os.Stat(path)
+	if err == nil && made.ModTime().Before(built.ModTime()) {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("looking for the specs of suite %s: %w", suite, err)
+	}
+	return readReports(path)
 }
 
 // chosen are the specs to run.
@@ -127,23 +147,28 @@ func (o options) chosen(all []suite) []suite {
 	return part(wanted, o.part, o.parts)
 }
 
-// runSpecs runs specs, suite by suite, and adds how they ended to the results, which are written after each suite.
+// runSpecs runs specs, suite by suite, and adds how they ended to the results, which are written after each run. Ginkgo skips what
+// follows a failure in an Ordered container, and what follows an interruption of the suite: that is run again, while some of it ends.
 func (o options) runSpecs(ctx context.Context, chosen []suite, results map[string]map[string]result) error {
 	for _, s := range chosen {
-		if len(s.specs) == 0 {
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "%s: %d specs\n", s.name, len(s.specs))
-		_, ended, err := o.ginkgo(ctx, s.name, "run", "--ginkgo.focus="+exactly(s.specs), "--ginkgo.vv", "--ginkgo.timeout="+partTime.String(), "--ginkgo.grace-period=3m")
-		if err != nil {
-			return err
-		}
 		if results[s.name] == nil {
 			results[s.name] = map[string]result{}
 		}
-		maps.Copy(results[s.name], ended)
-		if err := o.keep(results); err != nil {
-			return err
+		end := time.Now().Add(partTime)
+		for todo, before := s.specs, 0; len(todo) > 0 && len(todo) != before && time.Now().Before(end); {
+			fmt.Fprintf(os.Stderr, "%s: %d specs\n", s.name, len(todo))
+			_, ended, err := o.ginkgo(ctx, s.name, "run", "--ginkgo.focus="+exactly(todo), "--ginkgo.vv", "--ginkgo.timeout="+time.Until(end).String(), "--ginkgo.grace-period=3m")
+			if err != nil {
+				return err
+			}
+			maps.Copy(results[s.name], ended)
+			if err := o.keep(results); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return errors.New("interrupted; the results of what has ended are kept")
+			}
+			before, todo = len(todo), left(todo, ended)
 		}
 	}
 	return nil

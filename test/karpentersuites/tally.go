@@ -82,3 +82,13 @@ func part(suites []suite, number, of int) []suite {
 	}
 	return chosen
 }
+
+// left returns the specs that have not ended, in their order.
+func left(specs []string, ended map[string]result) (rest []string) {
+	for _, spec := range specs {
+		if _, ok := ended[spec]; !ok {
+			rest = append(rest, spec)
+		}
+	}
+	return rest
+}
