@@ -87,8 +87,8 @@ func mountShape(order bootOrder) error {
 // Memory is all free, as when the machine boots.
 func (s shape) files(cpuinfo string) map[string]string {
 	kibibytes := s.Memory >> 10
-	numbers := s.numbers()
-	all := ranges(numbers)
+	own := s.own()
+	all := ranges(own)
 	files := map[string]string{
 		"proc/cpuinfo": s.cpuinfo(cpuinfo),
 		"proc/meminfo": fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8[1]d kB\nMemAvailable:   %8[1]d kB\nSwapTotal:      %8d kB\nSwapFree:       %8[2]d kB\n", kibibytes, 0),
@@ -100,17 +100,40 @@ func (s shape) files(cpuinfo string) map[string]string {
 		"sys/devices/system/node/node0/cpulist": all + "\n", "sys/devices/system/node/node0/distance": "10\n",
 		"sys/devices/system/node/node0/meminfo": fmt.Sprintf("Node 0 MemTotal:       %8d kB\nNode 0 MemFree:        %8[1]d kB\n", kibibytes),
 	}
-	for i, cpu := range numbers {
+	for i := range s.CPUs {
 		for _, parent := range []string{"sys/devices/system/cpu", "sys/devices/system/node/node0"} {
-			topology := filepath.Join(parent, "cpu"+strconv.Itoa(cpu), "topology")
-			files[filepath.Join(topology, "core_id")] = strconv.Itoa(s.core(i)) + "\n"
+			topology := filepath.Join(parent, directory(own, i), "topology")
+			files[filepath.Join(topology, "core_id")] = strconv.Itoa(core(len(own), i)) + "\n"
 			files[filepath.Join(topology, "physical_package_id")] = "0\n"
 		}
 	}
 	return files
 }
 
-// numbers are those of its processors, sorted: those that it runs on, and the lowest others where it has more than these.
+// directory is the name of the directory of a processor, by its place. A kubelet writes the numbers of all that it finds into a
+// control group (getCgroupConfig of its container manager), and the kernel refuses a number that the host does not have:
+// processors beyond the host's are the same again with zeros before their numbers, which cadvisor counts as processors of their own.
+func directory(own []int, place int) string {
+	return "cpu" + strings.Repeat("0", place/len(own)) + strconv.Itoa(own[place%len(own)])
+}
+
+// core is the core of one of a machine's processors, by its place, where the machine has so many of the host's. No core has a number
+// twice, which a kubelet refuses.
+func core(own, place int) int {
+	cores := (own + instancetype.ThreadsPerCore - 1) / instancetype.ThreadsPerCore
+	return place/own*cores + place%own/instancetype.ThreadsPerCore
+}
+
+// own are the numbers of the host's processors that it runs on, sorted, at most as many as it has; if they are not known, the
+// lowest numbers.
+func (s shape) own() []int {
+	if len(s.RunsOn) == 0 {
+		return s.numbers()
+	}
+	return slices.Sorted(slices.Values(s.RunsOn[:min(len(s.RunsOn), s.CPUs)]))
+}
+
+// numbers are the numbers in /proc/cpuinfo, sorted: of the processors that it runs on, and the lowest others where it has more.
 func (s shape) numbers() []int {
 	numbers := slices.Clone(s.RunsOn[:min(len(s.RunsOn), s.CPUs)])
 	for cpu := 0; len(numbers) < s.CPUs; cpu++ {
@@ -139,9 +162,6 @@ func ranges(sorted []int) string {
 	return strings.Join(parts, ",")
 }
 
-// core is the core of one of its processors, by the place of that among all.
-func (s shape) core(place int) int { return place / instancetype.ThreadsPerCore }
-
 // cpuinfo is the kernel's description of the first processor, once for each of the machine's.
 func (s shape) cpuinfo(kernel string) string {
 	first, _, _ := strings.Cut(kernel, "\n\n")
@@ -154,13 +174,13 @@ func (s shape) cpuinfo(kernel string) string {
 			case "processor", "apicid", "initial apicid":
 				value = strconv.Itoa(cpu)
 			case "core id":
-				value = strconv.Itoa(s.core(i))
+				value = strconv.Itoa(i / instancetype.ThreadsPerCore)
 			case "physical id":
 				value = "0"
 			case "siblings":
 				value = strconv.Itoa(s.CPUs)
 			case "cpu cores":
-				value = strconv.Itoa(s.core(s.CPUs-1) + 1)
+				value = strconv.Itoa((s.CPUs-1)/instancetype.ThreadsPerCore + 1)
 			default:
 				text.WriteString(line + "\n")
 				continue
