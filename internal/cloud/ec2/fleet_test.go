@@ -65,6 +65,19 @@ func TestCreateFleet(t *testing.T) {
 	}
 }
 
+// A dry run asks IAM about CreateFleet alone: Karpenter tries RunInstances by a dry run of its own, and its spec for a role that may
+// not use RunInstances wants the one of CreateFleet to pass.
+func TestDryRunOfAFleetAsksForNoRunInstances(t *testing.T) {
+	w := runWorld(t)
+	w.ask(fleetRequest(1, "on-demand", "t3.medium")+"&DryRun=true", 412, "DryRunOperation")
+	w.wasAsked("ec2:CreateFleet arn:aws:ec2:eu-west-1:000000000000:fleet/*", "ec2:CreateFleet arn:aws:ec2:eu-west-1:000000000000:instance/*", "ec2:CreateTags arn:aws:ec2:eu-west-1:000000000000:instance/*")
+	if asked := strings.Join(w.gate.Asked, "\n"); strings.Contains(asked, "ec2:RunInstances") {
+		t.Errorf("IAM is asked %s", asked)
+	}
+	w.gate.Denies = true
+	w.ask(fleetRequest(1, "on-demand", "t3.medium")+"&DryRun=true", 403, "UnauthorizedOperation")
+}
+
 func TestCreateFleetOfSpotInstances(t *testing.T) {
 	w := runWorld(t)
 	w.ask(fleetRequest(1, "spot", "t3.large", "t3.small"), 200, "<lifecycle>spot</lifecycle>", "<instanceType>t3.small</instanceType>")

@@ -17,10 +17,11 @@ import (
 // resource is the type of fleets in ARNs and in tag specifications.
 const resource = "fleet"
 
-// aboutCreateFleet are the fleet, and for each pool what it uses and makes: IAM is asked about both for ec2:CreateFleet
-// and for ec2:RunInstances, which EC2 does on the caller's behalf. A caller who may not use one of the pools is refused
-// as a whole, so that no other pool is told about. A request that has instances of both markets is asked about for each:
-// its default market alone would let somebody buy of the other one.
+// aboutCreateFleet are the fleet, and for each pool what it uses and makes: IAM is asked about both for ec2:CreateFleet and for
+// ec2:RunInstances, which EC2 does on the caller's behalf. A caller who may not use one of the pools is refused as a whole, so
+// that no other pool is told about. A dry run does nothing on anybody's behalf: as on EC2, it says whether the caller may use
+// CreateFleet. A request that has instances of both markets is asked about for each: its default market alone would let
+// somebody buy of the other one.
 func (a *Actions) aboutCreateFleet(ctx context.Context, call *awsfront.Call, in *createFleetInput) ([]awsfront.Target, error) {
 	if err := in.check(); err != nil { // before each of its pools is looked up: their number is bounded there
 		return nil, err
@@ -64,7 +65,7 @@ func (a *Actions) aboutCreateFleet(ctx context.Context, call *awsfront.Call, in 
 			for _, t := range about {
 				if t.Action != "" { // CreateTags, PassRole
 					err = add(t, t.Action)
-				} else if err = add(t, ""); err == nil {
+				} else if err = add(t, ""); err == nil && !in.DryRun {
 					err = add(t, "ec2:RunInstances")
 				}
 				if err != nil {
