@@ -97,14 +97,33 @@ func find(id string, list release.List) (Image, bool) {
 		return Image{}, false
 	}
 	image := of(list[i], version.Release)
-	if image.ID != id {
+	switch {
+	case !slices.Contains(ids(list[i]), id): // a copy, which is deprecated when its owner says so
+		image.ID = id
+	case image.ID != id:
 		image.ID, image.Deprecated = id, image.Created
 	}
 	return image, true
 }
 
 // launches reports whether an image's machines run a release.
-func launches(id string, r release.Release) bool { return slices.Contains(ids(r), id) }
+func launches(id string, r release.Release) bool {
+	return slices.ContainsFunc(ids(r), func(of string) bool { return id == of || copies(id, of) })
+}
+
+// copied is how much of an image's id the ids of its copies begin with: the prefix and 9 of 17 digits.
+const copied = len("ami-") + 9
+
+// Copy makes the id of a copy of an image, or of a copy, of a random id. Nothing is stored of an image, and nothing need be of
+// a copy for its machines to boot: they run the release of the image whose id the copy's begins like.
+func Copy(source, random string) string { return source[:copied] + random[copied:] }
+
+// IsCopy reports whether an id is that of a copy. Whether there is such a copy is not known here.
+func IsCopy(id string) bool {
+	return slices.ContainsFunc(release.All(), func(r release.Release) bool { return launches(id, r) && !slices.Contains(ids(r), id) })
+}
+
+func copies(id, of string) bool { return len(id) == len(of) && id != of && id[:copied] == of[:copied] }
 
 // ids are the ids of all images whose machines run a release, the earlier patches first.
 func ids(r release.Release) (all []string) {

@@ -41,6 +41,28 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// The machines of a copy run what those of its source run, also of a deprecated one, and a copy of a copy is as good.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	const random = "ami-0123456789abcdef0"
+	for _, source := range append(All(), Deprecated()...) {
+		id := Copy(source.ID, random)
+		again := Copy(id, "ami-fedcba98765432100")
+		for _, copied := range []string{id, again} {
+			found, ok := Find(copied)
+			if !ok || found.ID != copied || !found.Deprecated.IsZero() || found.Kubernetes != source.Kubernetes || Release(copied).Version != Release(source.ID).Version || ec2id.Image.Check(copied) != nil || !IsCopy(copied) {
+				t.Errorf("%s, a copy of %s, is %+v", copied, source.ID, found)
+			}
+		}
+		if id == again || IsCopy(source.ID) {
+			t.Errorf("%s and %s are copies of %s", id, again, source.ID)
+		}
+	}
+	if IsCopy(random) || IsCopy("") || IsCopy("ami-") {
+		t.Error("an id that nothing has is a copy")
+	}
+}
+
 func TestParameters(t *testing.T) {
 	values := map[string]string{}
 	names := []string{}

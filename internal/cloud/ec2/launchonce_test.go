@@ -78,7 +78,7 @@ func TestATokenMakesNothingInThePlaceOfATerminatedInstance(t *testing.T) {
 func TestAnInstanceThatIsGoneIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		management, _ := launching(t, 1)
-		a := instance.New(&ec2resource.EC2{Config: ec2resource.Config{Account: awsresource.Account{Management: management}, LaunchWait: time.Minute}}, nil, nil)
+		a := instance.New(&ec2resource.EC2{Config: ec2resource.Config{Account: awsresource.Account{Management: management}, LaunchWait: time.Minute}}, nil, nil, nil)
 		began := time.Now()
 		a.AwaitAddresses(t.Context(), []*v1alpha1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: instanceB}}})
 		if took := time.Since(began); took > 0 {

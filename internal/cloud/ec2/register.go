@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/ec2vpc"
 	"muster.dev/muster/internal/cloud/ec2/fleet"
 	"muster.dev/muster/internal/cloud/ec2/gateway"
+	"muster.dev/muster/internal/cloud/ec2/image"
 	"muster.dev/muster/internal/cloud/ec2/instance"
 	"muster.dev/muster/internal/cloud/ec2/keypair"
 	"muster.dev/muster/internal/cloud/ec2/networkacl"
@@ -30,7 +31,7 @@ func Launcher(c Config) (instance.Orders, error) {
 	if err != nil {
 		return instance.Orders{}, err
 	}
-	return instance.NewOrders(instance.New(ec2, keypair.New(ec2), template.New(ec2))), nil
+	return instance.NewOrders(instance.New(ec2, image.New(ec2), keypair.New(ec2), template.New(ec2))), nil
 }
 
 // Register adds the actions to the front. A noun is handed the nouns whose resources it reads. Each says to
@@ -41,14 +42,14 @@ func Register(f *awsfront.Front, c Config) (instance.Orders, error) {
 	if err != nil {
 		return instance.Orders{}, err
 	}
-	keyPairs, templates, vpcs := keypair.New(ec2), template.New(ec2), ec2vpc.New(ec2)
+	images, keyPairs, templates, vpcs := image.New(ec2), keypair.New(ec2), template.New(ec2), ec2vpc.New(ec2)
 	offerings := offering.New(ec2, vpcs)
-	instances := instance.New(ec2, keyPairs, templates)
+	instances := instance.New(ec2, images, keyPairs, templates)
 	interfaces := networkinterface.New(ec2)
 	gateways := gateway.New(ec2, instances)
 	associations := association.New(ec2)
 
-	offerings.RegisterImages(f)
+	images.Register(f)
 	offerings.RegisterInstanceTypes(f)
 	keyPairs.Register(f)
 	templates.Register(f)

@@ -46,14 +46,14 @@ func TestAddressesAreWaitedFor(t *testing.T) {
 	made := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: instanceA}}
 	management, looks := launching(t, 3, made.DeepCopy())
 	machines := []*v1alpha1.Machine{made}
-	a := instance.New(&ec2resource.EC2{Config: ec2resource.Config{Account: awsresource.Account{Management: management}, LaunchWait: time.Minute}}, nil, nil)
+	a := instance.New(&ec2resource.EC2{Config: ec2resource.Config{Account: awsresource.Account{Management: management}, LaunchWait: time.Minute}}, nil, nil, nil)
 	a.AwaitAddresses(t.Context(), machines)
 	if instance.AddressOf(machines[0]).String() != "10.0.0.5" || *looks != 3 {
 		t.Errorf("the machine has address %v after %d looks", instance.AddressOf(machines[0]), *looks)
 	}
 	// One that gets none, and one that is gone, end the request all the same.
 	management, _ = launching(t, 1000, made.DeepCopy())
-	a = instance.New(&ec2resource.EC2{Config: ec2resource.Config{Account: awsresource.Account{Management: management}, LaunchWait: 2 * instance.AddressLook}}, nil, nil)
+	a = instance.New(&ec2resource.EC2{Config: ec2resource.Config{Account: awsresource.Account{Management: management}, LaunchWait: 2 * instance.AddressLook}}, nil, nil, nil)
 	a.AwaitAddresses(t.Context(), []*v1alpha1.Machine{made.DeepCopy(), {ObjectMeta: metav1.ObjectMeta{Name: instanceB}}})
 }
 

@@ -4,6 +4,7 @@ package live
 
 import (
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -51,7 +52,37 @@ func catalogueActions() []action {
 			_, err := w.ec2.DescribeImages(w.ctx(), &ec2.DescribeImagesInput{ImageIds: []string{"ami-0123456789abcdef0"}})
 			w.refused("InvalidAMIID.NotFound", err)
 		}},
-	}, keyPairActions()...)
+	}, append(imageActions(), keyPairActions()...)...)
+}
+
+func imageActions() []action {
+	return []action{
+		{"CopyImage", func(w *world) {
+			out := need(w.ec2.CopyImage(w.ctx(), &ec2.CopyImageInput{
+				SourceImageId: aws.String(w.notes["ami"]), SourceRegion: aws.String(w.ec2.Options().Region), Name: aws.String("live"),
+				TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeImage, Tags: []types.Tag{{Key: aws.String("live"), Value: aws.String("yes")}}}},
+			}))
+			w.notes["copy"] = *out.ImageId
+			_, err := w.ec2.CopyImage(w.ctx(), &ec2.CopyImageInput{SourceImageId: aws.String(w.notes["ami"]), SourceRegion: aws.String(w.ec2.Options().Region), Name: aws.String("live")})
+			w.refused("InvalidAMIName.Duplicate", err)
+			own := need(w.ec2.DescribeImages(w.ctx(), &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: []types.Filter{{Name: aws.String("tag:live"), Values: []string{"yes"}}}}))
+			w.has(own, "Images[].Name", "Images[].SourceImageId", "Images[].Tags")
+		}},
+		{"EnableImageDeprecation", func(w *world) {
+			need(w.ec2.EnableImageDeprecation(w.ctx(), &ec2.EnableImageDeprecationInput{ImageId: aws.String(w.notes["copy"]), DeprecateAt: aws.Time(time.Now())}))
+			w.has(need(w.ec2.DescribeImages(w.ctx(), &ec2.DescribeImagesInput{ImageIds: []string{w.notes["copy"]}})), "Images[].DeprecationTime")
+		}},
+		{"DisableImageDeprecation", func(w *world) {
+			need(w.ec2.DisableImageDeprecation(w.ctx(), &ec2.DisableImageDeprecationInput{ImageId: aws.String(w.notes["copy"])}))
+			_, err := w.ec2.DisableImageDeprecation(w.ctx(), &ec2.DisableImageDeprecationInput{ImageId: aws.String(w.notes["ami"])})
+			w.refused("AuthFailure", err)
+		}},
+		{"DeregisterImage", func(w *world) {
+			need(w.ec2.DeregisterImage(w.ctx(), &ec2.DeregisterImageInput{ImageId: aws.String(w.notes["copy"])}))
+			_, err := w.ec2.DeregisterImage(w.ctx(), &ec2.DeregisterImageInput{ImageId: aws.String(w.notes["copy"])})
+			w.refused("InvalidAMIID.NotFound", err)
+		}},
+	}
 }
 
 func keyPairActions() []action {

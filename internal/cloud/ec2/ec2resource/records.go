@@ -30,6 +30,8 @@ type Records[T any] struct {
 	// Implied returns the records that exist without a request, such as those that come with a VPC, whether they are
 	// stored already or not. It is nil for nouns without such records.
 	Implied func(context.Context) ([]awsrecord.Record[T], error)
+	// NewID makes the id of a new record of a random one. It is nil where ids say nothing.
+	NewID func(random string) string
 }
 
 // Record is one of them.
@@ -104,7 +106,11 @@ func (r Records[T]) Create(ctx context.Context, data T, tags map[string]string, 
 			}
 		}
 	}
-	made := &Record[T]{ID: NewID(r.Kind), Data: data, Tags: awsresource.KeptTags(tags)}
+	id := NewID(r.Kind)
+	if r.NewID != nil {
+		id = r.NewID(id)
+	}
+	made := &Record[T]{ID: id, Data: data, Tags: awsresource.KeptTags(tags)}
 	object := Marked(nil, nil)
 	t.Mark(object)
 	made.Labels, made.Annotations = object.Labels, object.Annotations

@@ -47,18 +47,16 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 	if profile != nil {
 		made["ec2:InstanceProfile"] = []string{profile.Spec.ARN}
 	}
-	image := a.ec2.Target(call, "image", data.ImageID, nil, map[string][]string{"ec2:ImageID": {data.ImageID}, "ec2:ImageType": {"machine"}, "ec2:Public": {"true"}})
-	image.Resource = "arn:aws:ec2:" + a.ec2.Region + "::image/" + data.ImageID // images are of no account
-	targets := []awsfront.Target{
-		image,
-		a.ec2.Target(call, "instance", "*", nil, made),
-		a.ec2.Target(call, "network-interface", "*", nil, map[string][]string{"ec2:Subnet": {a.ec2.ARN(call, "subnet/"+subnet.Name)}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}, "ec2:AssociatePublicIpAddress": {"false"}}),
-	}
-	network, err := aboutNetwork(ctx, a, call, in, data, subnet)
+	used, err := aboutUses(ctx, a, call, in, data, subnet)
 	if err != nil {
 		return nil, err
 	}
-	targets = append(targets, network...)
+	targets := []awsfront.Target{
+		used[0],
+		a.ec2.Target(call, "instance", "*", nil, made),
+		a.ec2.Target(call, "network-interface", "*", nil, map[string][]string{"ec2:Subnet": {a.ec2.ARN(call, "subnet/"+subnet.Name)}, "ec2:Vpc": {vpc}, "ec2:AvailabilityZone": {zone}, "ec2:AssociatePublicIpAddress": {"false"}}),
+	}
+	targets = append(targets, used[1:]...)
 	if data.KeyName != "" {
 		targets = append(targets, a.ec2.Target(call, "key-pair", data.KeyName, nil, map[string][]string{"ec2:KeyPairName": {data.KeyName}}))
 	}
@@ -85,8 +83,12 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 	return a.addPassRole(ctx, call, targets, profile)
 }
 
-// aboutNetwork are the subnet and the security groups of a launch.
-func aboutNetwork(ctx context.Context, a *Actions, call *awsfront.Call, in *runInstancesInput, data launchtemplate.Data, subnet *v1alpha1.Subnet) ([]awsfront.Target, error) {
+// aboutUses are the image, the subnet and the security groups of a launch.
+func aboutUses(ctx context.Context, a *Actions, call *awsfront.Call, in *runInstancesInput, data launchtemplate.Data, subnet *v1alpha1.Subnet) ([]awsfront.Target, error) {
+	image, err := a.images.About(ctx, call, data.ImageID)
+	if err != nil {
+		return nil, err
+	}
 	groups, err := askedGroups(ctx, a, in, data, subnet)
 	if err != nil {
 		return nil, err
@@ -96,7 +98,7 @@ func aboutNetwork(ctx context.Context, a *Actions, call *awsfront.Call, in *runI
 	if err != nil {
 		return nil, err
 	}
-	targets := []awsfront.Target{used}
+	targets := []awsfront.Target{image, used}
 	for _, id := range groups {
 		used, err := aboutUsed(ctx, call, a.ec2, ec2id.SecurityGroup, id, map[string][]string{"ec2:SecurityGroupID": {id}, "ec2:Vpc": {vpc}})
 		if err != nil {

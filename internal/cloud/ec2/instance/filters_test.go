@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
 	"muster.dev/muster/internal/cloud/ec2/ec2resourcetest"
+	"muster.dev/muster/internal/cloud/ec2/image"
 	"muster.dev/muster/internal/cloud/ec2/keypair"
 	"muster.dev/muster/internal/cloud/ec2/template"
 )
@@ -63,7 +64,7 @@ func TestFilters(t *testing.T) {
 			Status:     v1alpha1.MachineStatus{ProviderID: "elsewhere", Addresses: addresses("10.0.0.6"), Join: launched},
 		})
 	templates := template.New(ec2)
-	all, err := New(ec2, keypair.New(ec2), templates).instances(t.Context(), &awsfront.Call{Caller: awsfronttest.Caller{}, Service: "ec2"})
+	all, err := New(ec2, image.New(ec2), keypair.New(ec2), templates).instances(t.Context(), &awsfront.Call{Caller: awsfronttest.Caller{}, Service: "ec2"})
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%d instances, %v", len(all), err)
 	}

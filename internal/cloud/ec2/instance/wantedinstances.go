@@ -42,7 +42,7 @@ func (a *Actions) wantedInstances(ctx context.Context, in *runInstancesInput) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := a.check(in, data); err != nil {
+	if err := a.check(ctx, in, data); err != nil {
 		return nil, err
 	}
 	if err := data.Check(); err != nil {
@@ -138,7 +138,7 @@ func findVersion(ctx context.Context, templates *template.Actions, named *versio
 }
 
 // check refuses what no machine can be.
-func (a *Actions) check(in *runInstancesInput, data launchtemplate.Data) error {
+func (a *Actions) check(ctx context.Context, in *runInstancesInput, data launchtemplate.Data) error {
 	switch {
 	case in.MinCount == nil || in.MaxCount == nil || *in.MinCount < 1 || *in.MaxCount < *in.MinCount:
 		return awsfault.Errorf(ec2resource.InvalidParameter, "Invalid value for instanceCount: MinCount must be at least 1 and at most MaxCount")
@@ -155,11 +155,8 @@ func (a *Actions) check(in *runInstancesInput, data launchtemplate.Data) error {
 	case len(data.NetworkInterfaces) > 0 && (in.SubnetID != "" || len(in.SecurityGroups) > 0):
 		return awsfault.Errorf(ec2resource.InvalidCombination, "Network interfaces and an instance-level subnet ID or security groups may not be specified on the same request")
 	}
-	if err := ec2id.Image.Check(data.ImageID); err != nil {
+	if err := a.images.Exists(ctx, data.ImageID); err != nil {
 		return err
-	}
-	if _, ok := ami.Find(data.ImageID); !ok {
-		return ec2id.Image.NotFound(data.ImageID)
 	}
 	if missing := a.ec2.Unbuilt(ami.Release(data.ImageID)); missing != "" {
 		return awsfault.Errorf("Unsupported", "%s", missing)

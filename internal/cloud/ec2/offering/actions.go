@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package offering has EC2's actions about what EC2 offers an account, without resources: images, instance types,
+// Package offering has EC2's actions about what EC2 offers an account, without resources: instance types,
 // zones, regions, attributes of the account, and lists that are always empty.
 package offering
 

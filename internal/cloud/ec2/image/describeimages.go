@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package offering
+package image
 
 import (
 	"context"
@@ -14,11 +14,6 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 )
-
-// RegisterImages adds the actions about them to the front.
-func (a *Actions) RegisterImages(f *awsfront.Front) {
-	ec2resource.Register(a.ec2, f, "DescribeImages", a.describeImages())
-}
 
 // shownImage is an image as EC2 shows it.
 type shownImage struct {
@@ -43,6 +38,7 @@ type shownImage struct {
 	EnaSupport                            *bool         `filter:"ena-support"`
 	BlockDeviceMappings                   []blockDevice `filter:"block-device-mapping."`
 	Tags                                  []awstag.Tag
+	SourceImageID                         string `filter:"source-image-id,omitempty"`
 }
 
 type blockDevice struct {
@@ -86,19 +82,20 @@ type describeImagesOutput struct {
 
 func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeImagesOutput] {
 	return awsfront.Spec[describeImagesInput, describeImagesOutput]{
-		Do: func(_ context.Context, call *awsfront.Call, in *describeImagesInput) (*describeImagesOutput, error) {
-			images, err := chosenImages(in)
+		Do: func(ctx context.Context, call *awsfront.Call, in *describeImagesInput) (*describeImagesOutput, error) {
+			all, err := a.chosenImages(ctx, call, in)
 			if err != nil {
 				return nil, err
 			}
-			all := []shownImage{}
-			owned := len(in.Owners) == 0 || slices.Contains(in.Owners, ami.OwnerAlias) || slices.Contains(in.Owners, ami.OwnerID)
-			executable := len(in.ExecutableUsers) == 0 || slices.Contains(in.ExecutableUsers, "all")
-			if owned && executable {
-				for _, i := range images {
-					all = append(all, showImage(i))
-				}
+			asked := func(names []string, of ...string) bool {
+				return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(of, name) })
 			}
+			all = slices.DeleteFunc(all, func(i shownImage) bool {
+				if *i.Public {
+					return !asked(in.Owners, ami.OwnerAlias, ami.OwnerID) || !asked(in.ExecutableUsers, "all")
+				}
+				return !asked(in.Owners, "self", i.OwnerID) || !asked(in.ExecutableUsers, "self", i.OwnerID)
+			})
 			out := &describeImagesOutput{}
 			out.Images, out.NextToken, err = ec2resource.Choose(a.ec2, call, imageNoun(), all, nil, in.Paged)
 			return out, err
@@ -106,33 +103,58 @@ func (a *Actions) describeImages() awsfront.Spec[describeImagesInput, describeIm
 	}
 }
 
-// chosenImages are the images of some ids, each once; if no id is given, the images that are not deprecated, or all.
-func chosenImages(in *describeImagesInput) ([]ami.Image, error) {
-	switch {
-	case len(in.ImageIDs) == 0 && in.IncludeDeprecated:
-		return append(ami.All(), ami.Deprecated()...), nil
-	case len(in.ImageIDs) == 0:
-		return ami.All(), nil
+// chosenImages are the images of some ids, each once. If no id is given, they are all of the account, and those of Muster that
+// are not deprecated, or all of them: EC2 shows owners their deprecated images always.
+func (a *Actions) chosenImages(ctx context.Context, call *awsfront.Call, in *describeImagesInput) ([]shownImage, error) {
+	copies, err := a.copies().List(ctx)
+	if err != nil {
+		return nil, err
 	}
-	var chosen []ami.Image
-	for _, id := range in.ImageIDs {
+	all := []shownImage{}
+	for _, i := range ami.All() {
+		all = append(all, showImage(i))
+	}
+	if in.IncludeDeprecated || len(in.ImageIDs) > 0 {
+		for _, i := range ami.Deprecated() {
+			all = append(all, showImage(i))
+		}
+	}
+	for i := range copies {
+		all = append(all, a.showCopy(call, &copies[i]))
+	}
+	if len(in.ImageIDs) == 0 {
+		return all, nil
+	}
+	var chosen []shownImage
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(in.ImageIDs))) {
 		if err := ec2id.Image.Check(id); err != nil {
 			return nil, err
 		}
-		found, ok := ami.Find(id)
-		if !ok {
+		i := slices.IndexFunc(all, func(one shownImage) bool { return one.ImageID == id })
+		if i < 0 {
 			return nil, ec2id.Image.NotFound(id)
 		}
-		if !slices.Contains(chosen, found) {
-			chosen = append(chosen, found)
-		}
+		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }
 
+// showCopy is a copy as EC2 shows it: an image of the account.
+func (a *Actions) showCopy(call *awsfront.Call, r *ec2resource.Record[keptCopy]) shownImage {
+	of, _ := ami.Find(r.ID) // a source that this version does not know is the first release, as for machines
+	shown := showImage(of)
+	shown.ImageID, shown.Name, shown.Description, shown.SourceImageID = r.ID, r.Data.Name, r.Data.Description, r.Data.Source
+	shown.OwnerID, shown.ImageOwnerAlias, shown.Public = call.Caller.Account(), "", new(false)
+	shown.ImageLocation, shown.CreationDate, shown.Tags = shown.OwnerID+"/"+r.Data.Name, r.Created.UTC().Format(timeForm), awsresource.ShownTags(r.Tags)
+	if shown.DeprecationTime = ""; r.Data.Deprecated != nil {
+		shown.DeprecationTime = r.Data.Deprecated.UTC().Format(timeForm)
+	}
+	return shown
+}
+
 func imageNoun() ec2resource.Noun[shownImage] {
 	return ec2resource.Noun[shownImage]{
-		Kind: ec2id.Image, ID: func(i *shownImage) string { return i.ImageID }, Tags: func(*shownImage) map[string]string { return nil },
+		Kind: ec2id.Image, ID: func(i *shownImage) string { return i.ImageID }, Tags: func(i *shownImage) map[string]string { return awsresource.TagMap(i.Tags) },
 		Fields: awsresource.FiltersOf[shownImage](),
 		Rules:  ec2filter.Rules{Names: []string{"platform", "product-code", "ramdisk-id"}}, // of Windows, the marketplace and the like
 	}
