@@ -4,7 +4,8 @@
 # Runs Karpenter's own suites against an installation of its own (docs/karpenter-suites.md): builds the suites of the module that
 # images/karpenter requires and those of Karpenter's core into .build/karpenter-suites/bin, makes a cluster with Karpenter as an
 # add-on, calls test/karpentersuites, which does the rest, and takes the cluster down. Arguments are that program's: -list counts
-# specs without a cluster, and -h tells the others. KEEP=1 leaves the cluster running, and uses the one that an earlier run left.
+# specs without a cluster, and -h tells the others. SUITES is an expression of the suites to build, if not all. KEEP=1 leaves the
+# cluster running, and uses the one that an earlier run left.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly module=github.com/aws/karpenter-provider-aws core=sigs.k8s.io/karpenter cluster=muster account=000000000000 queue=muster
@@ -34,7 +35,7 @@ suites() {
 	local at name
 	for at in "$1"/test/suites/*/; do
 		name=$(basename "$at")
-		compgen -G "$at*_test.go" >/dev/null || continue
+		compgen -G "$at*_test.go" >/dev/null && [[ ! ${SUITES-} || $2-$name =~ $SUITES ]] || continue
 		[[ ! $work/bin/$2-$name.test -nt $1.version || ! $work/bin/$2-$name.test -nt images/karpenter/go.mod ]] || continue
 		say "building $2-$name"
 		go -C "$1" test -c -vet=off -o "$work/bin/$2-$name.test" "./test/suites/$name"
@@ -64,13 +65,13 @@ policy() {
 	sed -e "s/role\/karpenter-nodes/role\/KarpenterNodeRole-*/; s/:interruptions/:$queue/; s/\"ec2:TerminateInstances\"/&, \"ec2:RebootInstances\"/" examples/karpenter/controller-policy.json
 }
 
-# network: subnets and two security groups that node classes choose by a tag, each with a name, as eksctl makes them.
+# network: subnets and two security groups that node classes choose by a tag, each with a name of the form that specs look for.
 network() {
 	local vpc group id
 	read -r vpc group < <(aws eks describe-cluster --name "$cluster" --query 'cluster.resourcesVpcConfig.[vpcId,clusterSecurityGroupId]' --output text)
 	id=$(aws ec2 create-security-group --group-name "$cluster-nodes" --description "a second group of machines" --vpc-id "$vpc" --query GroupId --output text)
 	for id in $id $group $(aws eks describe-cluster --name "$cluster" --query 'cluster.resourcesVpcConfig.subnetIds[]' --output text); do
-		aws ec2 create-tags --tags "Key=karpenter.sh/discovery,Value=$cluster" "Key=Name,Value=$cluster-$id" --resources "$id"
+		aws ec2 create-tags --tags "Key=karpenter.sh/discovery,Value=$cluster" "Key=Name,Value=$cluster-Private-$id" --resources "$id"
 	done
 }
 

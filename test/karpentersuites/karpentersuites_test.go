@@ -63,22 +63,23 @@ func TestReports(t *testing.T) {
 func TestCountsAddUp(t *testing.T) {
 	t.Parallel()
 	suites := []suite{
-		{"provider-drift", []string{"Drift a", "Drift b", "Drift c", "Drift d", "Drift Capacity Reservations e"}},
+		{"provider-drift", []string{"Drift a", "Drift b", "Drift c", "Drift d", "Drift f", "Drift Capacity Reservations e"}},
 		{"provider-ipv6", []string{"IPv6 a"}},
 	}
 	results := map[string]map[string]result{"provider-drift": {
 		"Drift a": {State: "passed"}, "Drift b": {State: "timedout", Message: "late"}, "Drift c": {State: "skipped", Message: "no driver"},
+		"Drift f":                     {State: "interrupted"},
 		"Drift of an earlier version": {State: "passed"},
 	}}
 	got := count(suites, limits(), results)
-	if got.All != 6 || got.Passed != 1 || got.Failed != 1 || got.NotApplicable != 3 || got.NotRun != 1 || got.Passed+got.Failed+got.NotApplicable+got.NotRun != got.All {
+	if got.All != 7 || got.Passed != 1 || got.Failed != 1 || got.NotApplicable != 3 || got.NotRun != 2 || got.Passed+got.Failed+got.NotApplicable+got.NotRun != got.All {
 		t.Errorf("%+v", got)
 	}
 	var said strings.Builder
 	got.print(&said)
 	for _, line := range []string{
 		"failed: provider-drift: Drift b: timedout: late\n", "not applicable:   1, as clusters have IPv4 addresses alone\n", "not applicable:   1, as it skips itself: no driver\n",
-		"6 specs: 1 passed, 1 failed, 3 not applicable, 1 not run yet\n",
+		"7 specs: 1 passed, 1 failed, 3 not applicable, 2 not run yet\n",
 	} {
 		if !strings.Contains(said.String(), line) {
 			t.Errorf("%q is not in\n%s", line, &said)
@@ -121,8 +122,14 @@ func TestLimits(t *testing.T) {
 		{"provider-ami", "AMI UserData should merge UserData contents for Windows AMIFamily", "Amazon Linux 2023"},
 		{"provider-scale", "Provisioning should scale", "hundreds of machines"},
 		{"core-regression", "Performance Provisioning should do simple provisioning", "hundreds of machines"},
-		{"core-regression", "Integration Utilization should provision one pod per node", ""},
+		{"core-regression", "Integration Utilization should provision one pod per node", "hundreds of machines"},
+		{"core-regression", "Integration CRD Hash should have NodePool hash", ""},
 		{"provider-integration", "Extended Resources with efa", "no EFA"},
+		{"provider-repair", "Reboot should reboot the same EC2 instance in place for a reboot-clearable GPU fault", ""}, // the fault is a condition that it writes
+		{"provider-scheduling-strict", "Scheduling should provision EFAs according to NodeClass configuration", "no EFA"},
+		{"provider-scheduling-strict", "Scheduling Labels should support well-known labels for windows-build version", "Amazon Linux 2023"},
+		{"provider-scheduling-strict", "Scheduling Interruptible Capacity Resverations should prioritize ODCR over IODCR if price is equal", "no capacity reservations"}, // sic
+		{"provider-interruption", "Interruption should terminate the node when receiving an instance status failure", "the host's"},
 		{"provider-storage", "Persistent Volumes Dynamic should run a pod", "no EBS volumes"},
 	} {
 		if got := whyNot(limits(), c.suite, c.spec); (got == "") != (c.why == "") || !strings.Contains(got, c.why) {

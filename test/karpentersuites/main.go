@@ -151,7 +151,7 @@ func (o options) chosen(all []suite) []suite {
 // follows a failure in an Ordered container, and what follows an interruption of the suite: that is run again, while some of it ends.
 func (o options) runSpecs(ctx context.Context, chosen []suite, results map[string]map[string]result) error {
 	for _, s := range chosen {
-		if results[s.name] == nil {
+		if len(s.specs) > 0 && results[s.name] == nil {
 			results[s.name] = map[string]result{}
 		}
 		end := time.Now().Add(partTime)
