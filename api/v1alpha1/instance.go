@@ -99,3 +99,22 @@ func (s MachineSpec) Type() string {
 	}
 	return s.InstanceType
 }
+
+// Metadata returns the options of the machine's instance metadata service.
+func (s MachineSpec) Metadata() MetadataOptions {
+	switch {
+	case s.MetadataOptions != nil:
+		return *s.MetadataOptions
+	case s.LaunchTemplate != nil:
+		return s.LaunchTemplate.MetadataOptions
+	}
+	return MetadataOptions{}
+}
+
+// Disk returns the size of the machine's disk in GiB that was asked for; 0 if nobody asked.
+func (s MachineSpec) Disk() int32 {
+	if s.DiskSize == 0 && s.LaunchTemplate != nil {
+		return s.LaunchTemplate.DiskSize
+	}
+	return s.DiskSize
+}

@@ -72,6 +72,7 @@ type Machine struct {
 // +kubebuilder:validation:XValidation:rule="has(self.rollout) == has(oldSelf.rollout)",message="rollout cannot be changed; replace the machine",fieldPath=".rollout"
 // +kubebuilder:validation:XValidation:rule="has(self.instanceProfile) == has(oldSelf.instanceProfile)",message="instanceProfile cannot be changed; replace the machine",fieldPath=".instanceProfile"
 // +kubebuilder:validation:XValidation:rule="has(self.instanceType) == has(oldSelf.instanceType)",message="instanceType cannot be changed; replace the machine",fieldPath=".instanceType"
+// +kubebuilder:validation:XValidation:rule="has(self.diskSize) == has(oldSelf.diskSize)",message="diskSize cannot be changed; replace the machine",fieldPath=".diskSize"
 // +kubebuilder:validation:XValidation:rule="has(self.imageID) == has(oldSelf.imageID)",message="imageID cannot be changed; replace the machine",fieldPath=".imageID"
 // +kubebuilder:validation:XValidation:rule="has(self.keyName) == has(oldSelf.keyName)",message="keyName cannot be changed; replace the machine",fieldPath=".keyName"
 // +kubebuilder:validation:XValidation:rule="has(self.userData) == has(oldSelf.userData)",message="userData cannot be changed; replace the machine",fieldPath=".userData"
@@ -168,6 +169,14 @@ type MachineSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="instanceType cannot be changed; replace the machine"
 	InstanceType string `json:"instanceType,omitempty"`
+
+	// DiskSize is the size of the machine's disk in GiB. 0 means that of the launch template, and 20 if that has none.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16384
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="diskSize cannot be changed; replace the machine"
+	DiskSize int32 `json:"diskSize,omitempty"`
 
 	// ImageID is the machine image.
 	//
@@ -281,17 +290,6 @@ func (s MachineSpec) Rendered() bool { return s.NodeGroup != "" || s.Fargate != 
 // TakesPods reports whether pods are bound to the machine's node, so that they are evicted before it goes.
 func (s MachineSpec) TakesPods() bool { return s.Provider.Can(RunPods) || s.SimulatePods }
 
-// Metadata returns the options of the machine's instance metadata service.
-func (s MachineSpec) Metadata() MetadataOptions {
-	switch {
-	case s.MetadataOptions != nil:
-		return *s.MetadataOptions
-	case s.LaunchTemplate != nil:
-		return s.LaunchTemplate.MetadataOptions
-	}
-	return MetadataOptions{}
-}
-
 // MachineStatus is the observed state of a machine.
 type MachineStatus struct {
 	// +optional
@@ -324,6 +322,10 @@ type MachineStatus struct {
 	// Isolation that the machine has from the host. A simulated one has none: it runs no programs.
 	// +optional
 	Isolation Isolation `json:"isolation,omitempty"`
+
+	// DiskSize is the size of the machine's disk in GiB. It is 0 if the disk is a directory of the host, which has no bound.
+	// +optional
+	DiskSize int32 `json:"diskSize,omitempty"`
 
 	// PodCIDR is the address range of the machine's pods, which the VPC routes to the machine. A simulated one has none.
 	// +optional

@@ -238,6 +238,13 @@ type NodeGroupLaunchTemplate struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	InstanceType string `json:"instanceType,omitempty"`
 
+	// DiskSize is the size of a machine's disk in GiB, 20 if it is 0: the VolumeSize of the root device.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16384
+	DiskSize int32 `json:"diskSize,omitempty"`
+
 	// MetadataOptions configure the instance metadata service.
 	//
 	// +optional

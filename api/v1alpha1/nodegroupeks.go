@@ -13,11 +13,13 @@ import (
 const (
 	// MaxUnavailable is the largest maxUnavailable, in machines and in percent.
 	MaxUnavailable = 100
-	// MaxNodeGroupDisk is the largest diskSize, in GiB.
-	MaxNodeGroupDisk = 16384
+	// MinDisk and MaxDisk are the sizes that the AWS APIs take for a machine's disk, in GiB: what a node needs at least, and EKS's limit. A
+	// disk that an object asks less for has MinDisk.
+	MinDisk = 4
+	MaxDisk = 16384
 )
 
-// NodeGroupEKS holds settings that the EKS API stores and returns. All but UpdateConfig and NodeRepairConfig have no effect in Muster.
+// NodeGroupEKS holds settings that the EKS API stores and returns. RemoteAccess has no effect in Muster.
 type NodeGroupEKS struct {
 	// UpdateConfig says how a rollout replaces machines.
 	//
@@ -36,7 +38,7 @@ type NodeGroupEKS struct {
 	// +kubebuilder:validation:XValidation:rule="!self",message="set nodeRepairConfig.enabled instead"
 	NodeRepairEnabled *bool `json:"nodeRepairEnabled,omitempty"`
 
-	// DiskSize is the requested size of a machine's root volume in GiB. It has no effect yet: a machine's disk has 20 GiB.
+	// DiskSize is the size of the disk of new machines in GiB, 20 if it is 0. A launch template has a size of its own.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -107,7 +109,7 @@ func validateNodeGroupEKS(path *field.Path, eks NodeGroupEKS) field.ErrorList {
 	}{
 		{update.Child("maxUnavailable"), eks.UpdateConfig.MaxUnavailable, MaxUnavailable},
 		{update.Child("maxUnavailablePercentage"), eks.UpdateConfig.MaxUnavailablePercentage, MaxUnavailable},
-		{path.Child("diskSize"), eks.DiskSize, MaxNodeGroupDisk},
+		{path.Child("diskSize"), eks.DiskSize, MaxDisk},
 	} {
 		if limited.is < 0 || limited.is > limited.most {
 			errs = append(errs, field.Invalid(limited.path, limited.is, fmt.Sprintf("must be from 1 to %d, or left out", limited.most)))

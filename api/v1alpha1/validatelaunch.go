@@ -31,6 +31,9 @@ func validateLaunchTemplate(path *field.Path, t NodeGroupLaunchTemplate) field.E
 	if t.InstanceType != "" {
 		errs = append(errs, validateInstanceType(path.Child("instanceType"), t.InstanceType)...)
 	}
+	if t.DiskSize < 0 || t.DiskSize > MaxDisk {
+		errs = append(errs, field.Invalid(path.Child("diskSize"), t.DiskSize, fmt.Sprintf("must be from 1 to %d, or left out", MaxDisk)))
+	}
 	if limit := t.MetadataOptions.HTTPPutResponseHopLimit; limit < 0 || limit > maxHopLimit {
 		errs = append(errs, field.Invalid(path.Child("metadataOptions", "httpPutResponseHopLimit"), limit, fmt.Sprintf("must be from 1 to %d", maxHopLimit)))
 	}

@@ -11,14 +11,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// keptGroup is a node group that keeps machines which are stopped.
+// keptGroup is a node group that keeps machines which are stopped. Their disks have keptDisk GiB.
 const keptGroup = `apiVersion: muster.dev/v1alpha1
 kind: NodeGroup
 metadata: {namespace: muster, name: %[1]s}
-spec: {name: %[1]s, provider: %[2]s, bootstrap: %[3]s, scalingConfig: {desiredSize: 1}, labels: {kept: %[1]s}, autoScaling: {suspendedProcesses: [ReplaceUnhealthy]}}
+spec: {name: %[1]s, provider: %[2]s, bootstrap: %[3]s, scalingConfig: {desiredSize: 1}, labels: {kept: %[1]s}, autoScaling: {suspendedProcesses: [ReplaceUnhealthy]}, eks: {diskSize: 6}}
 `
+
+// keptDisk is the size of the disks of machines of a keptGroup, in GiB.
+const keptDisk = 6
 
 // keeper is a StatefulSet whose pod keeps files on its machine.
 const keeper = `apiVersion: apps/v1
@@ -161,11 +166,17 @@ func (p *powered) isBack(since time.Time) {
 	p.isTheSame()
 }
 
-// isTheSame checks that the machine has the name and the address that it had.
+// isTheSame checks that the machine has the name, the address and the size of the disk that it had.
 func (p *powered) isTheSame() {
 	p.t.Helper()
-	if got := p.mustKubectl("get", "--context=muster-management", "machine", p.id, "-o", `jsonpath={.status.nodeName} {.status.addresses[0].address}`); got != p.node+" "+p.address {
-		p.t.Errorf("it is %s, and was %s %s", got, p.node, p.address)
+	want := fmt.Sprintf("%s %s %d", p.node, p.address, keptDisk)
+	if got := p.mustKubectl("get", "--context=muster-management", "machine", p.id, "-o", `jsonpath={.status.nodeName} {.status.addresses[0].address} {.status.diskSize}`); got != want {
+		p.t.Errorf("it is %s, and was %s", got, want)
+	}
+	if room := p.mustKubectl("get", "node", p.node, "--ignore-not-found", "-o", `jsonpath={.status.capacity.ephemeral-storage}`); room != "" {
+		if size := resource.MustParse(room); size.Value() > keptDisk<<30 || size.Value() < keptDisk<<30*9/10 {
+			p.t.Errorf("its Node has %s of ephemeral storage, and its disk %d GiB", room, keptDisk)
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ var machineFields = map[string]machineField{
 	"rollout":          {one: "a", other: "b"},
 	"instanceProfile":  {one: "a", other: "b"},
 	"instanceType":     {one: "m5.large", other: "m5.xlarge"},
+	"diskSize":         {one: "20", other: "30"},
 	"imageID":          {one: "ami-0123456789abcdef0", other: "ami-0123456789abcdef1"},
 	"securityGroupIDs": {one: "[sg-0123456789abcdef0]", other: "[sg-0123456789abcdef1]", changeable: true},
 	"keyName":          {one: "a", other: "b"},

@@ -29,8 +29,7 @@ const (
 const (
 	Architecture   = "x86_64"
 	RootDeviceName = "/dev/xvda"
-	// RootDiskGiB is what EKS gives a node that asks for nothing. A machine's disk is a directory of the host, of no
-	// fixed size.
+	// RootDiskGiB is what EKS gives a node that asks for nothing.
 	RootDiskGiB = 20
 )
 

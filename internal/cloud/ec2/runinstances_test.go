@@ -56,6 +56,11 @@ func runWorld(t *testing.T) *world {
 		aSubnet("subnet-0000000000000000b", vpcB, "172.31.16.0/20", "eu-west-1b"), aSubnet("subnet-0000000000000000c", vpcB, "172.31.0.0/20", "eu-west-1a"))
 }
 
+// disk is what a request says of the root device of an instance.
+func disk(size string) string {
+	return "&BlockDeviceMapping.1.DeviceName=/dev/xvda&BlockDeviceMapping.1.Ebs.VolumeSize=" + size
+}
+
 func (w *world) machines() []v1alpha1.Machine {
 	w.t.Helper()
 	var all v1alpha1.MachineList
@@ -76,14 +81,14 @@ func TestRunInstancesOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.ask(request+"&UserData="+unescaped, 200, "<reservationId>r-", "<instanceId>i-", "<code>0</code><name>pending</name>", "<instanceType>m5.large</instanceType>", "<imageId>"+testImage+"</imageId>",
+	w.ask(request+disk("30")+"&UserData="+unescaped, 200, "<reservationId>r-", "<instanceId>i-", "<code>0</code><name>pending</name>", "<instanceType>m5.large</instanceType>", "<imageId>"+testImage+"</imageId>",
 		"<subnetId>"+subnetA, "<vpcId>"+vpcA, "<availabilityZone>eu-west-1a", "<key>Name</key><value>mine</value>", "<groupId>sg-0123456789abcdef0</groupId><groupName>mine</groupName>")
 	all := w.machines()
 	if len(all) != 1 {
 		t.Fatalf("%d machines", len(all))
 	}
 	s := all[0].Spec
-	if s.ClusterName != "blue" || s.NodeGroup != "" || string(s.UserData) != nodeConfig || s.InstanceProfile != "node" || s.Metadata().HTTPPutResponseHopLimit != 2 || s.Provider != v1alpha1.ProviderLocal ||
+	if s.ClusterName != "blue" || s.NodeGroup != "" || string(s.UserData) != nodeConfig || s.InstanceProfile != "node" || s.Metadata().HTTPPutResponseHopLimit != 2 || s.Disk() != 30 || s.Provider != v1alpha1.ProviderLocal ||
 		all[0].Labels[v1alpha1.LabelCluster] != "blue" || all[0].Finalizers[0] != v1alpha1.FinalizerMachine {
 		t.Errorf("machine %+v", all[0])
 	}
@@ -308,18 +313,21 @@ func TestRunInstancesRefuses(t *testing.T) {
 		base + "&IamInstanceProfile.Arn=arn:aws:iam::000000000000:instance-profile/x": "Invalid IAM Instance Profile ARN",
 		base + "&MetadataOptions.HttpTokens=optional":                                 "HttpTokens",
 		base + "&MetadataOptions.HttpPutResponseHopLimit=65":                          "from 1 to 64",
-		base + "&SecurityGroupId.1=mine":                                              "InvalidGroupId.Malformed",
-		base + "&Placement.Tenancy=dedicated":                                         "Tenancy",
-		base + "&HibernationOptions.Configured=true":                                  "HibernationOptions",
-		base + "&SecurityGroupId.1=sg-0000000000000000e":                              "InvalidGroup.NotFound",
-		base + "&SecurityGroupId.1=sg-0000000000000000b":                              "belong to different networks",
-		run + "&MaxCount=1&SecurityGroup.1=other":                                     "does not exist in VPC",
-		base + "&KeyName=none":                                                        "InvalidKeyPair.NotFound",
-		base + "&CpuOptions.CoreCount=1":                                              "CpuOptions",
-		base + "&LaunchTemplate.LaunchTemplateName=none":                              "InvalidLaunchTemplateName.NotFoundException",
-		base + "&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=a":  "taggable resource type",
-		strings.Replace(base, "m5.large", "m1.small", 1):                              "Invalid value 'm1.small' for InstanceType",
-		base + "&NetworkInterface.1.DeviceIndex=0":                                    "InvalidParameterCombination",
+		base + disk("0"):                                                             "VolumeSize",
+		base + disk("16385"):                                                         "from 1 to 16384 GiB",
+		base + disk("3"):                                                             "InvalidBlockDeviceMapping",
+		base + "&SecurityGroupId.1=mine":                                             "InvalidGroupId.Malformed",
+		base + "&Placement.Tenancy=dedicated":                                        "Tenancy",
+		base + "&HibernationOptions.Configured=true":                                 "HibernationOptions",
+		base + "&SecurityGroupId.1=sg-0000000000000000e":                             "InvalidGroup.NotFound",
+		base + "&SecurityGroupId.1=sg-0000000000000000b":                             "belong to different networks",
+		run + "&MaxCount=1&SecurityGroup.1=other":                                    "does not exist in VPC",
+		base + "&KeyName=none":                                                       "InvalidKeyPair.NotFound",
+		base + "&CpuOptions.CoreCount=1":                                             "CpuOptions",
+		base + "&LaunchTemplate.LaunchTemplateName=none":                             "InvalidLaunchTemplateName.NotFoundException",
+		base + "&TagSpecification.1.ResourceType=vpc&TagSpecification.1.Tag.1.Key=a": "taggable resource type",
+		strings.Replace(base, "m5.large", "m1.small", 1):                             "Invalid value 'm1.small' for InstanceType",
+		base + "&NetworkInterface.1.DeviceIndex=0":                                   "InvalidParameterCombination",
 	} {
 		w.ask(request, 400, want)
 	}

@@ -328,7 +328,7 @@ func TestALifeOfANodeGroup(t *testing.T) {
 		"a role":        {nodes, eksRole, "Following required service principals [ec2.amazonaws.com]"},
 		"spot":          {`"subnets"`, `"capacityType":"SPOT","subnets"`, "SPOT"},
 		"a subnet":      {"subnet-3", "subnet-4", "must be of the cluster's VPC"},
-		"a disk":        {`"subnets"`, `"diskSize":0,"subnets"`, "diskSize must be from 1 to 16384 GiB"},
+		"a disk":        {`"subnets"`, `"diskSize":0,"subnets"`, "diskSize must be from 4 to 16384 GiB"},
 		"two maxima":    {`"subnets"`, `"updateConfig":{"maxUnavailable":1,"maxUnavailablePercentage":33},"subnets"`, "not both"},
 		"a maximum":     {`"subnets"`, `"updateConfig":{"maxUnavailable":0},"subnets"`, "maxUnavailable must be from 1 to 100"},
 		"a percentage":  {`"subnets"`, `"updateConfig":{"maxUnavailablePercentage":101},"subnets"`, "maxUnavailablePercentage must be from 1 to 100"},

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"slices"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
@@ -49,6 +50,9 @@ func (d Data) Check() error {
 	case len(d.BlockDeviceMappings) > maxVolumes:
 		return awsfault.Errorf(invalid, "There are %d block device mappings: at most %d are taken", len(d.BlockDeviceMappings), maxVolumes)
 	}
+	if err := d.checkVolumes(); err != nil {
+		return err
+	}
 	if err := d.checkAbsent(); err != nil {
 		return err
 	}
@@ -59,6 +63,22 @@ func (d Data) Check() error {
 		return err
 	}
 	return d.checkTags()
+}
+
+// checkVolumes refuses sizes that no disk has.
+func (d Data) checkVolumes() error {
+	for _, m := range d.BlockDeviceMappings {
+		if m.Ebs == nil || m.Ebs.VolumeSize == nil {
+			continue
+		}
+		switch size := *m.Ebs.VolumeSize; {
+		case size < 1 || size > v1alpha1.MaxDisk:
+			return awsfault.Errorf(invalid, "Value (%d) for parameter VolumeSize is invalid. It must be from 1 to %d GiB", size, v1alpha1.MaxDisk)
+		case m.DeviceName == rootDevice && size < v1alpha1.MinDisk:
+			return awsfault.Errorf("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than a node needs, expect size >= %dGB", size, v1alpha1.MinDisk)
+		}
+	}
+	return nil
 }
 
 // checkAbsent refuses what no machine has.

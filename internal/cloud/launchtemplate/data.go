@@ -39,6 +39,9 @@ type Data struct {
 	UserData                         string                            `json:",omitempty"` // in base64
 }
 
+// rootDevice is the root device of Muster's images, as ami.RootDeviceName.
+const rootDevice = "/dev/xvda"
+
 // BlockDeviceMapping is a volume of the instance.
 type BlockDeviceMapping struct {
 	DeviceName string `json:",omitempty"`
@@ -174,6 +177,16 @@ func (d Data) GroupIDs() []string {
 		return d.NetworkInterfaces[0].Groups
 	}
 	return d.SecurityGroupIDs
+}
+
+// DiskSize is the size of the root device in GiB; 0 if the data does not say.
+func (d Data) DiskSize() int32 {
+	for _, m := range d.BlockDeviceMappings {
+		if m.DeviceName == rootDevice && m.Ebs != nil && m.Ebs.VolumeSize != nil {
+			return int32(min(max(*m.Ebs.VolumeSize, v1alpha1.MinDisk), v1alpha1.MaxDisk)) //nolint:gosec // G115: it is bounded
+		}
+	}
+	return 0
 }
 
 // InstanceTags are the tags of instances.

@@ -6,7 +6,7 @@
 // Data is kept as it was given, because Terraform plans to change what is answered otherwise. A member that Muster
 // cannot honour is refused when the version is made. Members without a meaning here are kept where they do no harm:
 //
-//	BlockDeviceMappings                    a machine's disk has 20 GiB, whatever they say
+//	BlockDeviceMappings                    but the VolumeSize of the root device, which is the size of a machine's disk
 //	EbsOptimized, Monitoring               there are no volumes, and no CloudWatch
 //	CreditSpecification                    processors earn no credits
 //	KeyName                                nobody logs in to a machine by SSH

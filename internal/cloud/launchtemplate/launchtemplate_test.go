@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/aws/awstable"
 	"muster.dev/muster/internal/aws/awstag"
@@ -52,6 +53,36 @@ func TestDataFitsTheTable(t *testing.T) {
 	}
 }
 
+// volume is data with a volume of a size in GiB, and root is data with the volume that is a machine's disk.
+func volume(device string, size int64) Data {
+	return Data{BlockDeviceMappings: []BlockDeviceMapping{{DeviceName: device, Ebs: &Ebs{VolumeSize: &size}}}}
+}
+
+func root(size int64) Data { return volume(ami.RootDeviceName, size) }
+
+// The root device is the machine's disk, and no other volume is there.
+func TestDiskSize(t *testing.T) {
+	both := volume("/dev/xvdb", 100)
+	both.BlockDeviceMappings = append(both.BlockDeviceMappings, root(30).BlockDeviceMappings...)
+	for name, test := range map[string]struct {
+		data Data
+		want int32
+	}{
+		"nothing":          {Data{}, 0},
+		"the root":         {root(30), 30},
+		"another":          {volume("/dev/xvdb", 30), 0},
+		"both":             {both, 30},
+		"of no size":       {Data{BlockDeviceMappings: []BlockDeviceMapping{{DeviceName: "/dev/xvda", Ebs: &Ebs{VolumeType: "gp3"}}}}, 0},
+		"no volume":        {Data{BlockDeviceMappings: []BlockDeviceMapping{{DeviceName: "/dev/xvda"}}}, 0},
+		"kept and small":   {root(1), v1alpha1.MinDisk},
+		"kept and too big": {root(1 << 40), v1alpha1.MaxDisk},
+	} {
+		if got := test.data.DiskSize(); got != test.want {
+			t.Errorf("%s: %d GiB, want %d", name, got, test.want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	on, off := new(true), new(false)
 	for name, test := range map[string]struct {
@@ -85,6 +116,12 @@ func TestCheck(t *testing.T) {
 		"an efa":             {Data{NetworkInterfaces: []NetworkInterface{{InterfaceType: "efa"}}}, "InterfaceType"},
 		"it stays":           {Data{NetworkInterfaces: []NetworkInterface{{DeleteOnTermination: off}}}, "DeleteOnTermination"},
 		"a subnet":           {Data{NetworkInterfaces: []NetworkInterface{{SubnetID: "a"}}}, "InvalidSubnetID.Malformed"},
+		"a disk":             {root(4), ""},
+		"a large disk":       {root(16384), ""},
+		"no disk":            {root(0), "Value (0) for parameter VolumeSize"},
+		"a disk of petas":    {root(16385), "from 1 to 16384 GiB"},
+		"a small disk":       {root(3), "InvalidBlockDeviceMapping"},
+		"another small disk": {volume("/dev/xvdb", 1), ""},
 		"groups twice":       {Data{SecurityGroupIDs: []string{group}, NetworkInterfaces: make([]NetworkInterface, 1)}, "may not be specified on the same request"},
 		"a group":            {Data{SecurityGroupIDs: []string{"default"}}, "InvalidGroupId.Malformed"},
 		"many groups":        {Data{SecurityGroupIDs: make([]string, 17)}, "SecurityGroupsPerInterfaceLimitExceeded"},
@@ -177,10 +214,11 @@ func TestForNodeGroup(t *testing.T) {
 	}
 	got, err := ForNodeGroup(of, set(Data{
 		InstanceType: "t3.small", UserData: encoded("#!/bin/sh\n"), MetadataOptions: &MetadataOptions{HTTPTokens: "required", HTTPPutResponseHopLimit: new(int64(2))},
-		NetworkInterfaces: []NetworkInterface{{Groups: []string{group}}}, TagSpecifications: []TagSpecification{{"volume", nil}, {"instance", []awstag.Tag{{Key: "a", Value: "b"}}}},
+		BlockDeviceMappings: root(30).BlockDeviceMappings,
+		NetworkInterfaces:   []NetworkInterface{{Groups: []string{group}}}, TagSpecifications: []TagSpecification{{"volume", nil}, {"instance", []awstag.Tag{{Key: "a", Value: "b"}}}},
 	}))
 	want := &v1alpha1.NodeGroupLaunchTemplate{
-		ID: of.Name, Name: "web", Version: 1, InstanceType: "t3.small", UserData: "#!/bin/sh\n", MetadataOptions: v1alpha1.MetadataOptions{HTTPPutResponseHopLimit: 2},
+		ID: of.Name, Name: "web", Version: 1, InstanceType: "t3.small", DiskSize: 30, UserData: "#!/bin/sh\n", MetadataOptions: v1alpha1.MetadataOptions{HTTPPutResponseHopLimit: 2},
 		SecurityGroupIDs: []string{group}, Tags: v1alpha1.Tags{"a": "b"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

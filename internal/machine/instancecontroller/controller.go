@@ -193,7 +193,7 @@ func (r *instances) launch(ctx context.Context, provider machine.Provider, m *v1
 		}
 		instance, err = provider.Launch(ctx, machine.LaunchRequest{
 			ID: m.Name, UserData: m.Spec.UserData, SubnetID: string(m.Spec.SubnetID),
-			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups,
+			Type: m.Spec.Type(), DiskSize: int(m.Spec.Disk()), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups,
 			Scaled: m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot,
 		})
 		if errors.Is(err, machine.ErrDiskReserve) {
@@ -256,6 +256,7 @@ func (r *instances) end(ctx context.Context, m *v1alpha1.Machine) error {
 func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 	m.Status.ProviderID = v1alpha1.ProviderID(instance.Zone, m.Name)
 	m.Status.NodeName = instance.PrivateDNSName
+	m.Status.DiskSize = int32(instance.DiskSize) //nolint:gosec // G115: it is at most MaxDisk
 	m.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: instance.PrivateIP.String()},
 		{Type: corev1.NodeInternalDNS, Address: instance.PrivateDNSName},

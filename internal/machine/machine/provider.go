@@ -9,6 +9,9 @@ import (
 	"net/netip"
 	"regexp"
 	"time"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/ami"
 )
 
 // ErrNotFound says that there is no instance with that id.
@@ -50,6 +53,8 @@ type LaunchRequest struct {
 	// Type is the instance type that the instance says it is, DefaultType if empty. It keeps the one of its first
 	// launch.
 	Type string `json:"type,omitempty"`
+	// DiskSize is the size of a new instance's disk in GiB, DefaultDiskSize if 0. The disk keeps the size of the first launch.
+	DiskSize int `json:"diskSize,omitempty"`
 	// HopLimit is how many hops answers of the metadata service may take, 1 if 0: 1 reaches the instance, 2 the pods on
 	// it.
 	HopLimit int `json:"hopLimit,omitempty"`
@@ -97,6 +102,10 @@ type LaunchRequest struct {
 // it.
 const DefaultType = "local"
 
+// DefaultDiskSize is the size of an instance's disk in GiB if nobody says otherwise: that of a node's volume on EKS (diskSize of
+// CreateNodegroup).
+const DefaultDiskSize = ami.RootDiskGiB
+
 // MaxHopLimit is EC2's (HttpPutResponseHopLimit).
 const MaxHopLimit = 64
 
@@ -118,6 +127,8 @@ type Instance struct {
 	LaunchTime time.Time `json:"launchTime"`
 	// OwnIDs reports whether it has a user namespace, in which its root is nobody on the host.
 	OwnIDs bool `json:"ownIDs,omitempty"`
+	// DiskSize is the size of its disk in GiB; 0 if that has no bound.
+	DiskSize int `json:"diskSize,omitempty"`
 	// Lifecycle is that of its last launch; see [LaunchRequest].
 	Lifecycle string `json:"lifecycle,omitempty"`
 }
@@ -166,6 +177,9 @@ func (r LaunchRequest) Validate() error {
 	}
 	if r.Pods < 0 || r.Pods > MaxPods {
 		return fmt.Errorf("invalid number of pods %d for %s: addresses are for %d at most", r.Pods, r.ID, MaxPods)
+	}
+	if r.DiskSize < 0 || r.DiskSize > v1alpha1.MaxDisk {
+		return fmt.Errorf("invalid disk size %d GiB for %s: must be from 1 to %d", r.DiskSize, r.ID, v1alpha1.MaxDisk)
 	}
 	if r.HopLimit < 0 || r.HopLimit > MaxHopLimit {
 		return fmt.Errorf("invalid hop limit %d for %s: must be from 1 to %d", r.HopLimit, r.ID, MaxHopLimit)

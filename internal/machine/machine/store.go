@@ -33,8 +33,9 @@ type Record struct {
 	ZoneID     string    `json:"zoneID"`
 	Provider   string    `json:"provider"`
 	LaunchTime time.Time `json:"launchTime"`
-	// Type and HopLimit are what the instance was first launched with; see LaunchRequest.
+	// Type, DiskSize and HopLimit are what the instance was first launched with; see LaunchRequest.
 	Type     string `json:"type,omitempty"`
+	DiskSize int    `json:"diskSize,omitempty"`
 	HopLimit int    `json:"hopLimit,omitempty"`
 	ImageID  string `json:"imageID,omitempty"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
@@ -166,7 +167,7 @@ func (s *Store) create(w writing, provider string, request LaunchRequest) (Recor
 		ID: id, PrivateIP: grant.Address, PrivateDNSName: request.NamePrefix + PrivateDNSName(grant.Address, domain), Domain: domain,
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
-		Type: request.Type, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Spot: request.Spot, Lifecycle: request.Lifecycle,
+		Type: request.Type, DiskSize: request.DiskSize, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Spot: request.Spot, Lifecycle: request.Lifecycle,
 		SimulatePods: request.SimulatePods,
 		VPC:          subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
 	}
@@ -389,5 +390,5 @@ func (r Record) InstanceType() string { return cmp.Or(r.Type, DefaultType) }
 
 // Instance is the record as the provider reports it.
 func (r Record) Instance(state State) Instance {
-	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, PodRange: r.PodRange, Zone: r.Zone, LaunchTime: r.LaunchTime, OwnIDs: r.IDs.Own(), Lifecycle: r.Lifecycle}
+	return Instance{ID: r.ID, State: state, PrivateIP: r.PrivateIP, PrivateDNSName: r.PrivateDNSName, PodRange: r.PodRange, Zone: r.Zone, LaunchTime: r.LaunchTime, OwnIDs: r.IDs.Own(), DiskSize: cmp.Or(r.DiskSize, DefaultDiskSize), Lifecycle: r.Lifecycle}
 }

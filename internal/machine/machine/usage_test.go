@@ -103,4 +103,9 @@ func TestPodRanges(t *testing.T) {
 			t.Errorf("%d pods are asked for", pods)
 		}
 	}
+	for _, disk := range []int{-1, 16385} {
+		if err := (machine.LaunchRequest{ID: "i-0000000000000000a", DiskSize: disk}).Validate(); err == nil {
+			t.Errorf("a disk of %d GiB is asked for", disk)
+		}
+	}
 }

@@ -332,6 +332,7 @@ func newMachine(config Config, group *v1alpha1.NodeGroup, profile, subnet string
 	}
 	spec := group.Spec.DeepCopy()
 	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.Launched()
+	machine.Spec.DiskSize = spec.EKS.DiskSize
 	if template := machine.Spec.LaunchTemplate; template != nil {
 		machine.Spec.SecurityGroupIDs, machine.Spec.Tags = template.SecurityGroupIDs, template.Tags
 	}

@@ -400,18 +400,40 @@ func TestGroupWithASlug(t *testing.T) {
 	}
 }
 
-// diskSize and remoteAccess of EKS's API do nothing here. An Event says so when the group is made, once.
+// remoteAccess of EKS's API does nothing here. An Event says so when the group is made, once.
 func TestSettingsWithoutEffect(t *testing.T) {
 	group := newTestGroup(0)
-	group.Spec.EKS.DiskSize = 30
 	group.Spec.EKS.RemoteAccess = &v1alpha1.NodeGroupRemoteAccess{EC2SSHKey: "mine"}
 	w := newWorld(t, newTestCluster(), group)
 	mustReconcile(t, w.groups(), "workers")
 	mustReconcile(t, w.groups(), "workers")
 	events := strings.Join(w.events.list, "\n")
-	for _, want := range []string{"Warning NoEffect: diskSize 30", "Warning NoEffect: remoteAccess with key pair mine"} {
-		if strings.Count(events, want) != 1 {
-			t.Errorf("events %s, want one %q", events, want)
+	if want := "Warning NoEffect: remoteAccess with key pair mine"; strings.Count(events, want) != 1 {
+		t.Errorf("events %s, want one %q", events, want)
+	}
+}
+
+// New machines have a disk of the size that the group, or else its launch template, asks for. A group whose size changes keeps
+// the machines that it has.
+func TestDiskSize(t *testing.T) {
+	for name, test := range map[string]struct{ group, template, want int32 }{
+		"nobody asks": {0, 0, 0}, "the group": {30, 0, 30}, "the template": {0, 40, 40}, "both, as kubectl can": {30, 40, 30},
+	} {
+		group := newTestGroup(1)
+		group.Spec.EKS.DiskSize, group.Spec.LaunchTemplate.DiskSize = test.group, test.template
+		w := newWorld(t, newTestCluster(), group)
+		mustReconcile(t, w.groups(), "workers")
+		machines := w.list(t)
+		if len(machines) != 1 || machines[0].Spec.Disk() != test.want {
+			t.Fatalf("%s: machines %+v, want one with %d GiB", name, machines, test.want)
+		}
+		mustReconcile(t, w.machines(), machines[0].Name)
+		if got := w.provider.request.DiskSize; got != int(test.want) {
+			t.Errorf("%s: launched with %d GiB, want %d", name, got, test.want)
+		}
+		w.get(t, w.management, group, group.Name)
+		if group.Spec.EKS.DiskSize = 50; stale(&machines[0], group) {
+			t.Errorf("%s: another size of the group replaces its machines", name)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func newTestInstance() *v1alpha1.Machine {
 	m.Labels = nil
 	m.Spec = v1alpha1.MachineSpec{
 		ClusterName: "muster", Provider: v1alpha1.ProviderLocal, InstanceType: "m5.large", UserData: []byte("its own"),
-		MetadataOptions: &v1alpha1.MetadataOptions{HTTPPutResponseHopLimit: 2},
+		MetadataOptions: &v1alpha1.MetadataOptions{HTTPPutResponseHopLimit: 2}, DiskSize: 30,
 	}
 	return m
 }
@@ -34,7 +34,7 @@ func TestInstanceHasItsOwnUserData(t *testing.T) {
 	if got := w.tokens(t); len(got) != 0 {
 		t.Errorf("it has %d bootstrap tokens", len(got))
 	}
-	if r := w.provider.request; r.Type != "m5.large" || r.HopLimit != 2 || r.Cluster != "muster" {
+	if r := w.provider.request; r.Type != "m5.large" || r.HopLimit != 2 || r.DiskSize != 30 || r.Cluster != "muster" {
 		t.Errorf("launched as %+v", r)
 	}
 }

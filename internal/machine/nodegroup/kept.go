@@ -13,10 +13,6 @@ const reasonNoEffect = "NoEffect"
 
 // reportKept reports those settings of a new group from which people expect an effect that they do not have.
 func (r *groups) reportKept(group *v1alpha1.NodeGroup) {
-	if size := group.Spec.EKS.DiskSize; size != 0 {
-		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonNoEffect, "Create",
-			"diskSize %d is kept and has no effect yet: the disk of a machine has 20 GiB", size)
-	}
 	if access := group.Spec.EKS.RemoteAccess; access != nil {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reasonNoEffect, "Create",
 			"remoteAccess with key pair %s is kept and has no effect yet: machines run no SSH server; use kubectl debug node/NAME", access.EC2SSHKey)

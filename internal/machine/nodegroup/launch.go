@@ -68,7 +68,7 @@ func (r *machines) launch(
 		}
 		request := machine.LaunchRequest{
 			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: subnetOf(m, r.Network.SubnetIDs()),
-			Type: m.Spec.Type(), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
+			Type: m.Spec.Type(), DiskSize: int(m.Spec.Disk()), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
 			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot, Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
 			OwnIDs:   nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
 			HostRoot: allowed, SimulatePods: m.Spec.SimulatePods,
@@ -182,6 +182,7 @@ func adopt(m *v1alpha1.Machine, instance machine.Instance) {
 	m.Status.ProviderID = v1alpha1.ProviderID(instance.Zone, m.Name)
 	m.Status.NodeName = instance.PrivateDNSName
 	m.Status.Isolation = isolationOf(m.Spec.Provider, instance)
+	m.Status.DiskSize = int32(instance.DiskSize) //nolint:gosec // G115: it is at most MaxDisk
 	m.Status.Addresses = nil
 	if instance.PrivateIP.IsValid() {
 		m.Status.Addresses = append(m.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: instance.PrivateIP.String()})

@@ -74,7 +74,7 @@ func (a *Actions) wantedInstances(ctx context.Context, in *runInstancesInput) (*
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1alpha1.FinalizerMachine}},
 		Spec: v1alpha1.MachineSpec{
-			Provider: v1alpha1.DefaultProvider, SubnetID: v1alpha1.SubnetID(subnet.Name), InstanceType: data.InstanceType, ImageID: data.ImageID,
+			Provider: v1alpha1.DefaultProvider, SubnetID: v1alpha1.SubnetID(subnet.Name), InstanceType: data.InstanceType, DiskSize: data.DiskSize(), ImageID: data.ImageID,
 			KeyName: data.KeyName, UserData: raw, Tags: awsresource.KeptTags(tags), DisableAPITermination: data.DisableAPITermination != nil && *data.DisableAPITermination,
 		},
 	}

@@ -77,8 +77,8 @@ func (in *createNodegroupInput) kept() (v1alpha1.NodeGroupEKS, error) {
 		switch {
 		case in.LaunchTemplate != nil:
 			return kept, refuse("Disk size must be specified within the launch template.")
-		case *size < 1 || *size > v1alpha1.MaxNodeGroupDisk:
-			return kept, refuse("diskSize must be from 1 to %d GiB, not %d", v1alpha1.MaxNodeGroupDisk, *size)
+		case *size < v1alpha1.MinDisk || *size > v1alpha1.MaxDisk:
+			return kept, refuse("diskSize must be from %d to %d GiB, not %d", v1alpha1.MinDisk, v1alpha1.MaxDisk, *size)
 		}
 		kept.DiskSize = *size
 	}

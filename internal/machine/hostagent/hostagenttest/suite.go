@@ -155,7 +155,7 @@ func first() hostagent.Machine {
 func requestsArriveWhole(t *testing.T, reach Reach) {
 	host, m := newHost(t, reach)
 	request := machine.LaunchRequest{
-		ID: machinetest.First, UserData: []byte{0, 0xff, '<'}, Type: "m5.large", HopLimit: 2, SubnetID: machinetest.SubnetID, Cluster: "Blue_1", ImageID: "ami-1",
+		ID: machinetest.First, UserData: []byte{0, 0xff, '<'}, Type: "m5.large", DiskSize: 30, HopLimit: 2, SubnetID: machinetest.SubnetID, Cluster: "Blue_1", ImageID: "ami-1",
 		Scaled: true, Spot: true, Lifecycle: "Warmed:Stopped", Pods: 8, PodSubnetIDs: []string{"subnet-a"}, SecurityGroups: []string{"sg-0123456789abcdef0"}, OwnIDs: true, HostRoot: true, SimulatePods: true, NamePrefix: "fargate-", Avoid: []netip.Addr{netip.MustParseAddr("172.31.0.5")},
 	}
 	isWhole(t, []any{request})

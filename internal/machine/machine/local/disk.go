@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/platform/sparsedisk"
 	"muster.dev/muster/internal/platform/statedir"
 )
-
-// diskSize is how much a machine's disk can hold, in bytes: what the volume of a node has on EKS if nobody says
-// otherwise (diskSize of CreateNodegroup).
-const diskSize = 20 << 30
 
 // diskName is what the loop device of a machine's disk is called: not as those are that machines may be lent
 // ([Provider.CheckLoops]).
@@ -28,7 +26,8 @@ func diskName(id string) string { return "machine-disk-" + id }
 
 // prepareDisk mounts the disk of a machine that does not run, and makes that of a new one: a file system in a file. A
 // machine of an earlier version, or that was launched where the host could not make one, has a directory and keeps it.
-func (p *Provider) prepareDisk(ctx context.Context, id string) error {
+func (p *Provider) prepareDisk(ctx context.Context, record machine.Record) error {
+	id := record.ID
 	if err := ReleaseDisk(p.config.State, id); err != nil { // of an earlier boot
 		return err
 	}
@@ -41,7 +40,8 @@ func (p *Provider) prepareDisk(ctx context.Context, id string) error {
 		if used, err := isUsed(at); err != nil || used {
 			return err
 		}
-		if err := sparsedisk.Make(ctx, file, diskSize); err != nil {
+		size := max(cmp.Or(record.DiskSize, machine.DefaultDiskSize), v1alpha1.MinDisk)
+		if err := sparsedisk.Make(ctx, file, int64(size)<<30); err != nil {
 			return p.unbounded(id, fmt.Errorf("making the machine's disk: %w", err))
 		}
 	}
@@ -93,11 +93,20 @@ func isUsed(dir string) (bool, error) {
 
 // hasDisk reports whether a machine has a disk of its own, mounted or not.
 func hasDisk(dir statedir.Dir, id string) (bool, error) {
-	_, err := os.Lstat(dir.MachineDisk(id)) //nolint:gosec // G703: a machine's own directory
+	size, err := sizeOfDisk(dir, id)
+	return size > 0, err
+}
+
+// sizeOfDisk is how much a machine's disk can hold, in bytes; 0 if it is a directory.
+func sizeOfDisk(dir statedir.Dir, id string) (int64, error) {
+	info, err := os.Lstat(dir.MachineDisk(id)) //nolint:gosec // G703: a machine's own directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return 0, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
 }
 
 // ReleaseDisk unmounts the disk of a machine that does not run, after the loop devices are detached that the machine

@@ -58,7 +58,13 @@ func TestDisk(t *testing.T) {
 	s := newSite(t)
 	p := s.isolating(t, 3)
 	for id, own := range map[string]bool{machinetest.First: true, machinetest.Second: false} {
-		mustLaunch(t, p, machine.LaunchRequest{ID: id, UserData: []byte("none"), OwnIDs: own})
+		asked := map[bool]int{true: 30, false: 0}[own]
+		diskSize := int64(map[bool]int{true: 30, false: machine.DefaultDiskSize}[own]) << 30
+		mustLaunch(t, p, machine.LaunchRequest{ID: id, UserData: []byte("none"), OwnIDs: own, DiskSize: asked})
+		mustLaunch(t, p, machine.LaunchRequest{ID: id, UserData: []byte("none"), OwnIDs: own, DiskSize: 50}) // which runs already
+		if got, err := p.Get(t.Context(), id); err != nil || int64(got.DiskSize)<<30 != diskSize {
+			t.Errorf("its disk is said to have %d GiB, %v", got.DiskSize, err)
+		}
 		for path, want := range map[string]uint64{
 			p.rootOf(t, id): map[bool]uint64{true: unix.ST_NODEV, false: 0}[own],
 			filepath.Join(s.dir.Machine(id), rootDir): unix.ST_NODEV | unix.ST_NOSUID | unix.ST_NOEXEC,

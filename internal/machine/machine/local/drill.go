@@ -93,7 +93,8 @@ func fillDisk(dir statedir.Dir, id string, disk *os.Root, full bool) error {
 		}
 		return nil
 	}
-	if has, err := hasDisk(dir, id); err != nil || !has {
+	all, err := sizeOfDisk(dir, id)
+	if err != nil || all == 0 {
 		return errors.Join(err, fmt.Errorf("the disk of machine %s is a directory of the host, whose disk must not be filled: a machine that is launched where the host can make disks has its own", id))
 	}
 	file, err := openOn(disk, bootreport.FillerPath)
@@ -109,7 +110,7 @@ func fillDisk(dir statedir.Dir, id string, disk *os.Root, full bool) error {
 		return fmt.Errorf("filling the disk of machine %s: %s is not a regular file there", id, bootreport.FillerPath)
 	}
 	// The rest is tried in halves: a file system keeps some of it for itself.
-	for at, step := info.Size(), int64(diskSize); step >= 1<<16; {
+	for at, step := info.Size(), all; step >= 1<<16; {
 		switch err := unix.Fallocate(int(file.Fd()), 0, at, step); {
 		case err == nil:
 			at += step

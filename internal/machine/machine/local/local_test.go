@@ -220,7 +220,7 @@ func TestUserData(t *testing.T) {
 	if err := p.Stop(t.Context(), machinetest.First); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.prepareDisk(t.Context(), machinetest.First); err != nil { // for this test to write there
+	if err := p.prepareDisk(t.Context(), machine.Record{ID: machinetest.First}); err != nil { // for this test to write there
 		t.Fatal(err)
 	}
 	if err := os.Truncate(nodeLog, 0); err != nil {

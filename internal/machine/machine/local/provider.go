@@ -147,12 +147,12 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
 	if _, running, err := p.find(request.ID); err != nil || running {
-		return record.Instance(machine.Running), err
+		return instanceOf(p.config.State, record, machine.Running), err
 	}
 	if err := p.checkReserve(request.ID); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
-	if err := p.prepareDisk(ctx, request.ID); err != nil {
+	if err := p.prepareDisk(ctx, record); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
 	if record, err = p.isolate(request, record); err != nil {
@@ -163,7 +163,17 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	if err := p.boot(ctx, record, request.SecurityGroups); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
-	return record.Instance(machine.Running), nil
+	return instanceOf(p.config.State, record, machine.Running), nil
+}
+
+// instanceOf is an instance as its record says, with the size that its disk has. If the disk cannot be looked at, that is the
+// size that was asked for.
+func instanceOf(dir statedir.Dir, record machine.Record, state machine.State) machine.Instance {
+	instance := record.Instance(state)
+	if size, err := sizeOfDisk(dir, record.ID); err == nil {
+		instance.DiskSize = int(size >> 30)
+	}
+	return instance
 }
 
 func (p *Provider) setBooting(id string, booting bool) {
@@ -186,7 +196,7 @@ func (p *Provider) Get(_ context.Context, id string) (machine.Instance, error) {
 	if err != nil {
 		return machine.Instance{}, err
 	}
-	return record.Instance(p.state(id, running)), nil
+	return instanceOf(p.config.State, record, p.state(id, running)), nil
 }
 
 // List implements [machine.Provider].
@@ -206,7 +216,7 @@ func (p *Provider) List(context.Context) ([]machine.Instance, error) {
 	instances := make([]machine.Instance, 0, len(records))
 	for _, record := range records {
 		_, ok := running[record.ID]
-		instances = append(instances, record.Instance(p.state(record.ID, ok)))
+		instances = append(instances, instanceOf(p.config.State, record, p.state(record.ID, ok)))
 	}
 	return instances, nil
 }

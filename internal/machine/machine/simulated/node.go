@@ -3,6 +3,7 @@
 package simulated
 
 import (
+	"cmp"
 	"maps"
 	"runtime"
 	"slices"
@@ -63,7 +64,7 @@ func capacityOf(record machine.Record, told registration) corev1.ResourceList {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("2"),
 		corev1.ResourceMemory:           resource.MustParse("4Gi"),
-		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(cmp.Or(record.DiskSize, machine.DefaultDiskSize))<<30, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(int64(told.maxPods), resource.DecimalSI),
 	}
 	if kind, err := instancetype.OfMachine(record.Type); err == nil {

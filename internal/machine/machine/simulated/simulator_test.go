@@ -186,6 +186,9 @@ func TestJoin(t *testing.T) {
 	if pods := node.Status.Capacity.Pods().Value(); pods != 110 {
 		t.Errorf("it takes %d pods, want 110 for a machine of no type", pods)
 	}
+	if disk := node.Status.Capacity.StorageEphemeral().String(); disk != "20Gi" {
+		t.Errorf("its disk has %s, want 20Gi where nobody asks for another", disk)
+	}
 	if addresses := node.Status.Addresses; len(addresses) != 2 || addresses[0].Address != address || addresses[1].Address != name {
 		t.Errorf("addresses are %v", addresses)
 	}
