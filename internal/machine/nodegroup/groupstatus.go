@@ -5,6 +5,7 @@ package nodegroup
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 func observe(m *v1alpha1.Machine) plan.Machine {
 	return plan.Machine{
 		Name:     m.Name,
+		Zone:     zoneOf(m),
 		Created:  m.CreationTimestamp.Time,
 		Joined:   m.Status.Phase == v1alpha1.MachineReady || m.Status.Phase == v1alpha1.MachineNotReady || joinlog.Has(m.Status.Join, v1alpha1.StepNodeRegistered),
 		Ready:    m.Status.Phase == v1alpha1.MachineReady,
@@ -34,6 +36,12 @@ func observe(m *v1alpha1.Machine) plan.Machine {
 		Warm:     m.Spec.WarmPool != "",
 		Prepared: m.Status.Phase == v1alpha1.MachineWarmRunning || m.Status.Phase == v1alpha1.MachineWarmStopped,
 	}
+}
+
+// zoneOf is the availability zone of a machine that has been launched; empty before.
+func zoneOf(m *v1alpha1.Machine) string {
+	zone, _, _ := strings.Cut(strings.TrimPrefix(m.Status.ProviderID, "aws:///"), "/")
+	return zone
 }
 
 // drainReason says how far the draining of a machine is.

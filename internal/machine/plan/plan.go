@@ -7,6 +7,8 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -14,6 +16,7 @@ import (
 // Machine is what a plan needs to know of a machine.
 type Machine struct {
 	Name     string
+	Zone     string // of availability; empty if it has none yet
 	Created  time.Time
 	Joined   bool // its Node is registered
 	Ready    bool // its Node is Ready
@@ -51,8 +54,8 @@ type Action struct {
 }
 
 // Group returns what brings a group to its desired size: nothing if it is there, else either one action that creates or
-// one for each machine to delete, the most dispensable first. Protected machines are not deleted, also if there are too
-// many then.
+// one for each machine to delete, the most dispensable first. Among machines that are as dispensable as each other, the zone
+// with the most machines loses a machine first. Protected machines are not deleted, also if there are too many then.
 func Group(desired int, machines []Machine) []Action {
 	desired = max(desired, 0)
 	counted := make([]Machine, 0, len(machines))
@@ -66,15 +69,42 @@ func Group(desired int, machines []Machine) []Action {
 	case surplus < 0:
 		return []Action{{Create: -surplus, Reason: reason}}
 	case surplus > 0:
-		spare := slices.DeleteFunc(slices.Clone(counted), func(m Machine) bool { return m.Protected })
-		slices.SortFunc(spare, dispensable)
-		var actions []Action
-		for _, machine := range spare[:min(surplus, len(spare))] {
-			actions = append(actions, Action{Delete: machine.Name, Reason: reason + ", and " + why(machine)})
-		}
-		return actions
+		return shrink(counted, surplus, reason)
 	}
 	return nil
+}
+
+// shrink deletes a number of machines, but none that is protected.
+func shrink(machines []Machine, surplus int, reason string) (actions []Action) {
+	zones := map[string]int{}
+	for _, machine := range machines {
+		zones[machine.Zone]++
+	}
+	spare := slices.DeleteFunc(slices.Clone(machines), func(m Machine) bool { return m.Protected })
+	slices.SortFunc(spare, func(a, b Machine) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), newer(a, b)) })
+	for len(spare) > 0 && len(actions) < surplus {
+		end := slices.IndexFunc(spare, func(m Machine) bool { return rank(m) != rank(spare[0]) })
+		if end < 0 {
+			end = len(spare)
+		}
+		inZone := map[string][]Machine{} // of one rank, the newest first
+		for _, machine := range spare[:end] {
+			inZone[machine.Zone] = append(inZone[machine.Zone], machine)
+		}
+		for len(inZone) > 0 && len(actions) < surplus {
+			zone := slices.MinFunc(slices.Collect(maps.Keys(inZone)), func(a, b string) int {
+				return cmp.Or(cmp.Compare(zones[b], zones[a]), newer(inZone[a][0], inZone[b][0]))
+			})
+			machine := inZone[zone][0]
+			actions = append(actions, Action{Delete: machine.Name, Reason: reason + ", and " + why(machine, zones)})
+			zones[zone]--
+			if inZone[zone] = inZone[zone][1:]; len(inZone[zone]) == 0 {
+				delete(inZone, zone)
+			}
+		}
+		spare = spare[end:]
+	}
+	return actions
 }
 
 // has says how many machines a group has, and is to have.
@@ -89,40 +119,51 @@ func has(counted, desired int) string {
 	return fmt.Sprintf("the group has %d of %d %s", counted, desired, noun)
 }
 
-// dispensable orders machines by how little is lost with them: those that have not joined run no pods, those that are
-// not Ready serve none, and of the rest the newest have had the least time to gather any. Names settle the order of the
-// rest.
-func dispensable(a, b Machine) int {
-	return cmp.Or(
-		cmp.Compare(rank(a), rank(b)),
-		cmp.Compare(replaced(b), replaced(a)),
-		b.Created.Compare(a.Created),
-		cmp.Compare(a.Name, b.Name),
-	)
-}
-
+// rank orders machines by how little is lost with them: those that have not joined run no pods, those that are not Ready
+// serve none, and those that a rollout is to replace go anyway. Of each rank the zone with the most machines loses one
+// first, as in Auto Scaling groups.
 func rank(machine Machine) int {
 	switch {
-	case !machine.Joined:
+	case !machine.Joined && machine.Outdated:
 		return 0
-	case !machine.Ready:
+	case !machine.Joined:
 		return 1
-	default:
+	case !machine.Ready && machine.Outdated:
 		return 2
+	case !machine.Ready:
+		return 3
+	case machine.Outdated:
+		return 4
 	}
+	return 5
 }
 
-// replaced is 1 for a machine that a rollout is to replace: it goes anyway.
-func replaced(machine Machine) int {
-	if machine.Outdated {
-		return 1
-	}
-	return 0
+// newer orders machines of a rank and a zone: the newest have had the least time to gather pods. Names settle the order of
+// the rest.
+func newer(a, b Machine) int {
+	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Name, b.Name))
 }
 
-func why(machine Machine) string {
-	if machine.Outdated && machine.Ready {
+// fewest is how many machines the zone with the fewest has.
+func fewest(zones map[string]int) int {
+	least := math.MaxInt
+	for _, n := range zones {
+		least = min(least, n)
+	}
+	return least
+}
+
+// why says why a machine is chosen, with the machines of each zone.
+func why(machine Machine, zones map[string]int) string {
+	switch {
+	case !machine.Joined:
+		return "this one has not joined yet"
+	case !machine.Ready:
+		return "the node of this one is not Ready"
+	case machine.Outdated:
 		return "this one is to be replaced"
+	case fewest(zones) < zones[machine.Zone]:
+		return fmt.Sprintf("this one is the newest in %s, which has the most", machine.Zone)
 	}
-	return [...]string{"this one has not joined yet", "the node of this one is not Ready", "this one is the newest"}[rank(machine)]
+	return "this one is the newest"
 }

@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,10 @@ func at(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
 func TestGroup(t *testing.T) {
 	ready := func(name string, created int) plan.Machine {
 		return plan.Machine{Name: name, Created: at(created), Joined: true, Ready: true}
+	}
+	in := func(zone string, m plan.Machine) plan.Machine {
+		m.Zone = zone
+		return m
 	}
 	down := plan.Machine{Name: "down", Created: at(1), Joined: true}
 	fresh := plan.Machine{Name: "fresh", Created: at(2)}
@@ -39,6 +44,11 @@ func TestGroup(t *testing.T) {
 			{Delete: "down", Reason: "the group has 4 machines, and is to have 1, and the node of this one is not Ready"},
 			{Delete: "new", Reason: "the group has 4 machines, and is to have 1, and this one is the newest"},
 		}},
+		{"the zone with the most first, in turn", 1, []plan.Machine{in("a", ready("a1", 1)), in("a", ready("a2", 2)), in("b", ready("b9", 9)), in("a", ready("a3", 3))}, []plan.Action{
+			{Delete: "a3", Reason: "the group has 4 machines, and is to have 1, and this one is the newest in a, which has the most"},
+			{Delete: "a2", Reason: "the group has 4 machines, and is to have 1, and this one is the newest in a, which has the most"},
+			{Delete: "b9", Reason: "the group has 4 machines, and is to have 1, and this one is the newest"},
+		}},
 		{"names settle ties", 1, []plan.Machine{ready("b", 1), ready("a", 1)}, []plan.Action{
 			{Delete: "a", Reason: "the group has 2 machines, and is to have 1, and this one is the newest"},
 		}},
@@ -59,6 +69,7 @@ func machines() *rapid.Generator[[]plan.Machine] {
 	one := rapid.Custom(func(t *rapid.T) plan.Machine {
 		return plan.Machine{
 			Name:     rapid.StringMatching(`i-[0-9a-f]{4}`).Draw(t, "name"),
+			Zone:     rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "zone"),
 			Created:  at(rapid.IntRange(0, 5).Draw(t, "created")),
 			Joined:   rapid.Bool().Draw(t, "joined"),
 			Ready:    rapid.Bool().Draw(t, "ready"),
@@ -106,6 +117,27 @@ func TestProperties(t *testing.T) {
 		}
 		if again := plan.Group(desired, list); again != nil {
 			t.Fatalf("a plan after the plan: %+v", again)
+		}
+	})
+}
+
+// A group of Ready machines that becomes smaller is as even over its zones afterwards as it can be: while a zone has two more
+// than another, machines go there alone.
+func TestGroupShrinksEvenly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		zones, list := map[string]int{}, []plan.Machine(nil)
+		for i, zone := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 12).Draw(t, "zones") {
+			zones[zone]++
+			list = append(list, plan.Machine{Name: fmt.Sprint(i), Zone: zone, Created: at(rapid.IntRange(0, 5).Draw(t, "created")), Joined: true, Ready: true})
+		}
+		for _, action := range plan.Group(rapid.IntRange(0, len(list)).Draw(t, "desired"), list) {
+			at := slices.IndexFunc(list, func(m plan.Machine) bool { return m.Name == action.Delete })
+			for zone, n := range zones {
+				if n > zones[list[at].Zone] {
+					t.Fatalf("one of %s goes, with %v, and %s has more", list[at].Zone, zones, zone)
+				}
+			}
+			zones[list[at].Zone]--
 		}
 	})
 }
