@@ -69,3 +69,10 @@ type Report struct {
 	Other  []Evidence `json:"other,omitempty"`
 	Unseen []Unseen   `json:"unseen,omitempty"`
 }
+
+// Overview is all that is wrong with an installation.
+type Overview struct {
+	Reports []Report `json:"reports"`
+	// Unseen is what could not be looked at.
+	Unseen []Unseen `json:"unseen,omitempty"`
+}
