@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
+	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
@@ -34,31 +36,36 @@ type explainCommand struct {
 	now       func() time.Time
 	catalogue func() (cause.Catalogue, error)
 
-	output string
+	// status is what muster status says of an installation.
+	status func(context.Context, statedir.Dir) (any, error)
+
+	output, bundle string
 }
 
 // NewCommand returns "muster explain".
 func NewCommand(o *terminal.Options) *cobra.Command {
-	return (&explainCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, catalogue: cause.Default}).command()
+	return (&explainCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, catalogue: cause.Default, status: askStatus}).command()
 }
 
-func (e *explainCommand) command() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "explain [KIND] [NAME]",
-		Short: "Show why a machine is not a node, or what else is wrong, with the evidence and the fix",
-		Long: `Show why a machine does not become a node, and why a node, node group, cluster, update or certificate signing request is not as
+const long = `Show why a machine does not become a node, and why a node, node group, cluster, update or certificate signing request is not as
 it should be: the cause by its identifier, the evidence with its source and time, the fix, and what could not be looked at. Without
 a name, show all that is wrong now. All causes are in docs/causes.md.
 
 The command reads: objects of the management plane and of the cluster, and the last minute of logs on this host. It names a cause
 only by evidence that its catalogue knows; of all else it says that the cause is not known, and shows the evidence.
 
+With --bundle, an archive to send is written in place of the explanation, for its owner alone, and never over a file that is there. It
+has the diagnosis, the objects and the ends of logs that it rests on, versions, and a list of what was left out; no Secrets, keys or
+tokens. Read it before you send it: a secret that a script printed looks like any other text. Who made it is in muster logs reads.
+
 KIND is node, machine, nodegroup, cluster, csr or update. A machine is named by its instance id, its node's name or its private
 address.
 
 Exit codes: 0 nothing is wrong, 1 a cause was found, 2 the command line or a name is wrong, 3 something is wrong and the cause is
-not known, 4 the management plane, or the cluster that may have the name, could not be asked.`,
-		Example: `  # What is wrong now
+not known, 4 the management plane, or the cluster that may have the name, could not be asked. With --bundle: 0 the archive is written,
+even while the management plane does not answer.`
+
+const examples = `  # What is wrong now
   muster explain
 
   # Why a machine is not a node
@@ -68,7 +75,17 @@ not known, 4 the management plane, or the cluster that may have the name, could 
   muster explain nodegroup default -o json | jq -r '.causes[].cause'
 
   # Why a certificate was refused
-  muster explain csr csr-8x2vq`,
+  muster explain csr csr-8x2vq
+
+  # An archive to send to somebody who is to look at it
+  muster explain --bundle muster.tar.gz`
+
+func (e *explainCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "explain [KIND] [NAME]",
+		Short:   "Show why a machine is not a node, or what else is wrong, with the evidence and the fix",
+		Long:    long,
+		Example: examples,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 2:
@@ -85,9 +102,14 @@ not known, 4 the management plane, or the cluster that may have the name, could 
 			if err := terminal.CheckOutput(e.output, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("bundle") {
+				return e.makeBundle(cmd.Context(), args)
+			}
 			return e.run(cmd.Context(), args)
 		},
 	}
+	cmd.Flags().StringVar(&e.bundle, "bundle", "", "write an archive to send (tar.gz) in place of printing: diagnosis, evidence, objects, ends of logs, versions; no secrets")
+	_ = cmd.MarkFlagFilename("bundle", "tar.gz", "tgz") // the flag exists
 	terminal.AddFormatFlag(cmd, &e.output, terminal.FormatTable, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML)
 	return cmd
 }
@@ -100,37 +122,49 @@ func (e *explainCommand) run(ctx context.Context, args []string) error {
 	}
 	q, err := e.ask(ctx)
 	if err != nil {
-		if _, usage := errors.AsType[terminal.UsageError](err); usage {
-			return err
-		}
-		_, _ = fmt.Fprintf(e.Err, "Error: nothing can be explained: %v\n", err)
-		return terminal.ExitStatus(exitUnasked)
+		return e.unasked(err)
 	}
-	if len(args) == 0 {
-		reports := q.everything(ctx, catalogue)
-		if err := e.print(q, reports); err != nil {
-			return err
-		}
-		return exit(reports...)
-	}
-	facts, err := q.facts(ctx, kindOf(args[0]), args[1])
-	if unasked, ok := errors.AsType[unaskedError](err); ok {
-		_, _ = fmt.Fprintf(e.Err, "Error: nothing can be explained: %s\n", termsafe.Line(unasked.Error()))
-		return terminal.ExitStatus(exitUnasked)
-	}
+	reports, _, err := q.explain(ctx, catalogue, args)
 	if err != nil {
-		return terminal.UsageError{Err: err}
+		return e.unasked(err)
 	}
-	report := diagnosis.Decide(catalogue, facts, q.snapshot.At)
-	if e.output != terminal.FormatTable {
-		err = terminal.PrintData(e.Out, e.output, report)
-	} else {
-		err = e.tell(report)
+	switch {
+	case len(args) == 0:
+		err = e.print(q, reports)
+	case e.output != terminal.FormatTable:
+		err = terminal.PrintData(e.Out, e.output, reports[0])
+	default:
+		err = e.tell(reports[0])
 	}
 	if err != nil {
 		return err
 	}
-	return exit(report)
+	return exit(reports...)
+}
+
+// unasked says why nothing can be explained, and returns the exit code. An error of the command line is returned as it is.
+func (e *explainCommand) unasked(err error) error {
+	if _, usage := errors.AsType[terminal.UsageError](err); usage {
+		return err
+	}
+	_, _ = fmt.Fprintf(e.Err, "Error: nothing can be explained: %s\n", termsafe.Line(err.Error()))
+	return terminal.ExitStatus(exitUnasked)
+}
+
+// explain returns the report about the object that the arguments name, or those of all that is wrong, with their facts.
+func (q *question) explain(ctx context.Context, catalogue cause.Catalogue, args []string) ([]diagnosis.Report, []diagnosis.Facts, error) {
+	if len(args) == 0 {
+		reports, facts := q.everything(ctx, catalogue)
+		return reports, facts, nil
+	}
+	facts, err := q.facts(ctx, kindOf(args[0]), args[1])
+	if _, unasked := errors.AsType[unaskedError](err); unasked {
+		return nil, nil, err
+	}
+	if err != nil {
+		return nil, nil, terminal.UsageError{Err: err}
+	}
+	return []diagnosis.Report{diagnosis.Decide(catalogue, facts, q.snapshot.At)}, []diagnosis.Facts{facts}, nil
 }
 
 // exit is the exit code of reports, as an error; nil for 0.
@@ -162,7 +196,7 @@ func (e *explainCommand) ask(ctx context.Context) (*question, error) {
 	if err != nil {
 		return nil, management.Explain(err)
 	}
-	q := &question{snapshot: snapshot, cluster: e.Cluster, logs: evidence.HostLogs{Dir: dir, Now: now}}
+	q := &question{snapshot: snapshot, cluster: e.Cluster, logs: evidence.HostLogs{Dir: dir, Now: now}, apis: map[string]client.Reader{}}
 	for i := range snapshot.Clusters {
 		name := snapshot.Clusters[i].Spec.Name
 		if !q.about(name) {
@@ -176,6 +210,7 @@ func (e *explainCommand) ask(ctx context.Context) (*question, error) {
 			continue
 		}
 		snapshot.ReadCluster(ctx, name, api)
+		q.apis[name] = api
 	}
 	if e.Cluster != "" && len(snapshot.Of) == 0 {
 		return nil, terminal.UsageError{Err: fmt.Errorf("--cluster: there is no cluster %q; muster get clusters lists those that there are", e.Cluster)}

@@ -23,6 +23,7 @@ import (
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 const (
@@ -95,10 +96,14 @@ func newStrange() *v1alpha1.Machine {
 	return newMachine(strangeMachine, "BootFailed", "no \x1b[31msuch\nthing")
 }
 
+func statusOf(context.Context, statedir.Dir) (any, error) {
+	return map[string]string{"note": "password=only-in-the-status"}, nil
+}
+
 // run runs "muster explain" and returns its exit code.
 func run(t *testing.T, b *clitest.Bench, args ...string) int {
 	t.Helper()
-	cmd := &explainCommand{Options: b.O, planes: b.Planes, now: func() time.Time { return clitest.Noon }, catalogue: cause.Default}
+	cmd := &explainCommand{Options: b.O, planes: b.Planes, now: func() time.Time { return clitest.Noon }, catalogue: cause.Default, status: statusOf}
 	c := cmd.command()
 	terminal.CheckUsage(c)
 	err := b.Run(t.Context(), c, append([]string{}, args...)...) // cobra takes those of the test for nil

@@ -14,21 +14,21 @@ import (
 	"muster.dev/muster/internal/platform/termsafe"
 )
 
-// everything is what is printed of all that is wrong, for programs.
-type everything struct {
-	Reports []diagnosis.Report `json:"reports"`
-	Unseen  []diagnosis.Unseen `json:"unseen,omitempty"`
+// overview is all that is wrong, with what could not be looked at.
+func (q *question) overview(reports []diagnosis.Report) diagnosis.Overview {
+	all := diagnosis.Overview{Reports: reports}
+	if all.Reports == nil {
+		all.Reports = []diagnosis.Report{}
+	}
+	for _, name := range q.clusters() {
+		all.Unseen = append(all.Unseen, q.snapshot.Of[name].Unseen...)
+	}
+	return all
 }
 
 // print prints all that is wrong.
 func (e *explainCommand) print(q *question, reports []diagnosis.Report) error {
-	all := everything{Reports: reports}
-	if all.Reports == nil {
-		all.Reports = []diagnosis.Report{}
-	}
-	for _, cluster := range q.clusters() {
-		all.Unseen = append(all.Unseen, q.snapshot.Of[cluster].Unseen...)
-	}
+	all := q.overview(reports)
 	if e.output != terminal.FormatTable {
 		return terminal.PrintData(e.Out, e.output, all)
 	}

@@ -57,6 +57,8 @@ type question struct {
 	snapshot *evidence.Snapshot
 	cluster  string // that --cluster names; empty for all
 	logs     evidence.Logs
+	// apis are the clusters' own API servers, by the spec.name of the cluster, as far as there is a way to them.
+	apis map[string]client.Reader
 }
 
 // about reports whether a cluster is asked about.
@@ -173,12 +175,12 @@ func choose[T any, P object[T]](q *question, kind kinds.Kind, all []T, name stri
 }
 
 // everything explains all that is wrong now. A node group is left out of which nothing is wrong but its machines, which are explained.
-func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) []diagnosis.Report {
+// The facts are those that the reports were decided by.
+func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) (reports []diagnosis.Report, facts []diagnosis.Facts) {
 	s := q.snapshot
-	var reports []diagnosis.Report
 	add := func(f diagnosis.Facts) {
 		if r := diagnosis.Decide(catalogue, f, s.At); r.Verdict == diagnosis.Found || r.Verdict == diagnosis.NotKnown {
-			reports = append(reports, r)
+			reports, facts = append(reports, r), append(facts, f)
 		}
 	}
 	for i := range s.Clusters {
@@ -205,7 +207,7 @@ func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) []
 			add(s.Update(u))
 		}
 	}
-	return reports
+	return reports, facts
 }
 
 // machines are the facts of all machines of clusters that are asked about, with the logs of the first that are in trouble
