@@ -18,8 +18,9 @@ import (
 
 // TestExplain has causes happen for real, and asks muster explain for each: the identifier, alone, with evidence, and
 // the exit code. A machine that is Ready has none, and one that is on its way neither.
+// A bundle of it has none of its secrets.
 //
-//story:about explain/cause explain/diagnosis explain/evidence iam/refusalcause ./cmd/muster/explain
+//story:about explain/cause explain/diagnosis explain/evidence explain/supportbundle explain/redaction explain/readaudit iam/refusalcause ./cmd/muster/explain
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -34,6 +35,7 @@ func TestExplain(t *testing.T) {
 	if _, _, err := i.try("explain", "machine", "i-00000000000000000"); code(err) != 2 {
 		t.Errorf("of a machine that is not there: %v", err)
 	}
+	t.Run("a bundle", func(t *testing.T) { bundleWithoutSecrets(t, i.in(t), machine) })
 	t.Run("groups", func(t *testing.T) { badGroups(t, i) })
 	for _, step := range []struct {
 		name string
