@@ -94,6 +94,7 @@ test: build .build/testcount .build/stories ## unit tests, and the core stories 
 		-- $(RACED) -C images test -json -vet=off $(RACE_FLAG) ./archive ./workload \
 		-- $(WITH_RACE) go -C pkcs11 test -json -vet=off $(RACE_FLAG) ./... \
 		-- $(RACED) -C egress test -json -vet=off $(RACE_FLAG) ./... \
+		-- $(RACED) -C mcp test -json -vet=off $(RACE_FLAG) ./... \
 		$(if $(RACE_FLAG),-- $(AS_BUILT) go -C egress test -json -vet=off -run TestRightsAreGivenUp ./...) \
 		-- $(AS_BUILT) go -C runtime/containerd test -json -vet=off ./shim \
 		-- $(AS_BUILT) go -C deploy/render test -json -vet=off ./... \
@@ -147,7 +148,7 @@ fuzz: ## fuzz each target in turn for FUZZTIME=10s; what is found stays in testd
 	@tools/fuzz.sh $(FUZZTIME)
 
 # Modules that are linted, besides the one with cgo.
-LINTED := . images egress deploy/render test/bench/iam test/awssdk test/csi
+LINTED := . images egress mcp deploy/render test/bench/iam test/awssdk test/csi
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
@@ -174,7 +175,7 @@ $(CONTROLLER_GEN):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/terminationhandler $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
+	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./mcp ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/terminationhandler $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
 		echo "$$module" >&2; flags=; \
 		case $$module in ./kubernetes/* | ./test/conformance/*) flags="-modfile=$(CURDIR)/$$module/go.mod" module=$${module%/*} ;; esac; \
 		GOBIN=$(CURDIR)/.tools/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION); \

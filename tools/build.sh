@@ -327,6 +327,7 @@ step node muster 54 6 "muster"
 step rest metrics_server 87 3 "image metrics-server $(version sigs.k8s.io/metrics-server images/metricsserver)" \
 	images/go.mod images/go.sum images/archive images/metricsserver
 step rest pkcs11 2 1 "muster-pkcs11" pkcs11
+step rest mcp 3 1 "muster-mcp"
 step addons traefik 260 10 "traefik $(version github.com/traefik/traefik/v3 images/traefik)" \
 	images/go.mod images/go.sum images/archive images/traefik
 step addons snapshot_controller 35 5 "snapshot-controller $(version github.com/kubernetes-csi/external-snapshotter/v8 images/snapshotcontroller)" \

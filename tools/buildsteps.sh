@@ -136,6 +136,12 @@ build_egress() {
 	cp "$build/muster-egress" "$out/muster-egress"
 }
 
+# The protocol's libraries are in a program of its own, so that no other process has them.
+build_mcp() {
+	CGO_ENABLED=0 gobuild mcp "$build/muster-mcp" -ldflags '-s -w' .
+	cp "$build/muster-mcp" "$out/muster-mcp"
+}
+
 # Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
 build_muster() {
 	local version name names=(muster muster-certificate-controller muster-plane-front muster-token-signer muster-webhook-proxy)
