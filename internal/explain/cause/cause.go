@@ -45,6 +45,10 @@ const (
 	FromCluster       Source = "cluster"       // a condition of the Cluster; the code is TYPE/REASON
 	FromUpdate        Source = "update"        // an error of an Update; the code is EKS's
 	FromNode          Source = "node"          // a condition of the Node; the code is TYPE/REASON, or Taint/KEY for a taint
+	FromPod           Source = "pod"           // a condition of the pod, the code is TYPE/REASON, or a container of it, Waiting/REASON, Terminated/REASON or Restarts/Ended
+	FromClaim         Source = "volume"        // a PersistentVolumeClaim; the code is Phase/PHASE
+	FromService       Source = "service"       // a Service; the code is LoadBalancer/NoAddress or Endpoints/NoneReady
+	FromEvent         Source = "event"         // an Event about a pod, claim or Service; the code is its reason
 	FromRequest       Source = "csr"           // the decision about a certificate signing request; the code is VERDICT/RULE
 	FromKubelet       Source = "kubelet"       // a line of the kubelet's log
 	FromAudit         Source = "audit"         // a refused request in the audit log; the code is STATUS/RESOURCE, such as 403/nodes
@@ -53,7 +57,7 @@ const (
 
 // sources are all sources.
 func sources() []Source {
-	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromRequest, FromKubelet, FromAudit, FromAuthenticator}
+	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromPod, FromClaim, FromService, FromEvent, FromRequest, FromKubelet, FromAudit, FromAuthenticator}
 }
 
 // Passing reports whether evidence of the source is about a moment: a line that was written once. All other evidence is

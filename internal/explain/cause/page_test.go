@@ -45,6 +45,9 @@ generated from the files in [internal/explain/cause/causes](../internal/explain/
     muster explain                                      # what is wrong now
     muster explain machine i-0123456789abcdef0          # why a machine is not a node
     muster explain nodegroup default -o json            # for a program
+    muster explain pod shop/web-0                       # a pod, a volume by its claim, or a service
+    muster explain --context production                 # any cluster of a kubeconfig: Nodes, certificate signing requests
+    muster explain --bundle muster.tar.gz               # an archive to send (bundle.md)
 
 The identifier of a cause never changes. Parts write it where they refuse, so that ` + "`muster status`, `muster get`" + ` and Events have
 it, too. The first 69 numbers are those of the known reasons why a node does not join EKS.
