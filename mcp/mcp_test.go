@@ -250,7 +250,7 @@ func TestNothingRuns(t *testing.T) {
 func TestAnotherCluster(t *testing.T) {
 	session, _ := connect(t, "echo", func(a *asker) { a.kubeconfig, a.stateDir = "/k", "" })
 	list, err := session.ListTools(t.Context(), nil)
-	if err != nil || len(list.Tools) != 2 {
+	if err != nil || len(list.Tools) != 3 {
 		t.Fatalf("%v: %v", err, list)
 	}
 	if texts, _ := ask(t, session, "csr_explain", map[string]any{"name": "x"}); !strings.Contains(texts[0], "--kubeconfig=/k") {

@@ -47,10 +47,10 @@ func tools() []tool {
 			name: "explain", title: "What is wrong, and why",
 			description: "Why a machine is not a node, or another object of a cluster is not as it should be: causes with identifier, evidence and fix, steps, and what could not be seen. " +
 				"Without kind and name: all that is wrong now. The same as `muster explain -o json`. A cause is named by evidence alone: where none is named, do not guess one.",
-			command: []string{"explain"},
+			command: []string{"explain"}, anywhere: true,
 			arguments: []argument{
 				{name: "kind", values: kinds(), description: "kind of the object; goes with name"},
-				{name: "name", most: mostName, description: "name of the object; a machine goes by its instance id, its node's name or its private address"},
+				{name: "name", most: mostName, description: "name of the object; a machine goes by its instance id, its node's name or its private address; a pod, a volume (by its claim) and a service are called NAMESPACE/NAME"},
 				ofCluster(),
 			},
 		},
@@ -97,7 +97,9 @@ func tools() []tool {
 }
 
 // kinds are those that muster explain takes.
-func kinds() []string { return []string{"node", "machine", "nodegroup", "cluster", "csr", "update"} }
+func kinds() []string {
+	return []string{"node", "machine", "nodegroup", "cluster", "csr", "update", "pod", "volume", "service", "host"}
+}
 
 // schema is the JSON schema of the tool's arguments.
 func (t tool) schema() map[string]any {

@@ -20,7 +20,7 @@ import (
 // the exit code. A machine that is Ready has none, and one that is on its way neither.
 // A bundle of it has none of its secrets.
 //
-//story:about explain/cause explain/diagnosis explain/evidence explain/supportbundle explain/redaction explain/readaudit iam/refusalcause ./cmd/muster/explain
+//story:about explain/cause explain/diagnosis explain/evidence explain/supportbundle explain/redaction explain/readaudit iam/refusalcause ./cmd/muster/explain ./cmd/muster/mcp ./mcp
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -45,6 +45,8 @@ func TestExplain(t *testing.T) {
 		{"a webhook without backends", webhookAway},
 		{"a request for another's name", deniedRequest},
 		{"a kubelet that is silent", silentKubelet},
+		{"objects of the cluster", badObjects},
+		{"an assistant", assistantAsks},
 		{"a Node that is deleted", deletedNode},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.run(t, i.in(t), machine) })
@@ -145,6 +147,40 @@ func deniedRequest(t *testing.T, i *installation, machine string) {
 	i.explains("machine", machine, 1, "M-TLS-38")
 	i.mustKubectl("delete", "csr", "another")
 	i.explains("machine", machine, 0)
+}
+
+// badObjects has pods, a claim and a Service that cannot be as they are to be, and asks for one of them as of a cluster
+// elsewhere, too.
+func badObjects(t *testing.T, i *installation, machine string) {
+	node := i.mustKubectl("get", managementContext, "machine", machine, "-o", "jsonpath={.status.nodeName}")
+	pod := func(name, spec string) string {
+		return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %[1]s}, spec: {terminationGracePeriodSeconds: 0, %[2]s}}\n---\n", name, spec)
+	}
+	const container = `name: c, image: "muster.dev/workload:v1"`
+	i.apply(pod("large", "containers: [{"+container+`, resources: {requests: {cpu: "1000"}}}]`) +
+		pod("ends", "containers: [{"+container+", args: [there-is-no-such-thing]}]") +
+		pod("refers", "containers: [{"+container+", envFrom: [{configMapRef: {name: nobody}}]}]") +
+		pod("claims", "containers: [{"+container+", volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: nothing}}]") +
+		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: nothing}, spec: {storageClassName: nobody, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}\n---\n" +
+		"{apiVersion: v1, kind: Service, metadata: {name: lonely}, spec: {selector: {app: nobody}, ports: [{port: 80}]}}\n")
+	for _, test := range []struct{ kind, name, cause string }{
+		{"pod", "large", "M-POD-94"},
+		{"pod", "default/ends", "M-POD-95"},
+		{"pod", "refers", "M-POD-97"},
+		{"pod", "claims", "M-POD-85"},
+		{"volume", "nothing", "M-POD-85"},
+		{"service", "lonely", "M-POD-80"},
+	} {
+		i.explains(test.kind, test.name, 1, test.cause)
+	}
+	out, talk, err := i.try("explain", "pod", "large", "--kubeconfig", i.kubeconfig, "--context", "muster")
+	if code(err) != 1 || !strings.Contains(out, "M-POD-94") {
+		t.Errorf("by a kubeconfig: %v\n%s%s", err, out, talk)
+	}
+	if out, talk, err := i.try("explain", "node", node, "--kubeconfig", i.kubeconfig, "--context", "muster"); err != nil {
+		t.Errorf("the node by a kubeconfig: %v\n%s%s", err, out, talk)
+	}
+	i.mustKubectl("delete", "--wait=false", "pod/large", "pod/ends", "pod/refers", "pod/claims", "pvc/nothing", "service/lonely")
 }
 
 // silentKubelet takes a machine's kubelet away for a while.

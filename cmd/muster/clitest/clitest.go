@@ -74,7 +74,8 @@ func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	}
 	b := &Bench{}
 	b.Client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kinds.NewMapper()).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).WithIndex(&corev1.Secret{}, "type", secretType).Build()
+		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).WithIndex(&corev1.Secret{}, "type", secretType).
+		WithIndex(&corev1.Event{}, "involvedObject.name", aboutName).Build()
 	b.O = &terminal.Options{Streams: terminal.Streams{In: strings.NewReader(""), Out: &b.Out, Err: &b.Err}, StateDir: t.TempDir()}
 	if err := os.Chmod(b.O.StateDir, 0o700); err != nil { //nolint:gosec // it is a directory
 		t.Fatal(err)
@@ -91,6 +92,14 @@ func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 func secretType(o client.Object) []string {
 	if s, ok := o.(*corev1.Secret); ok {
 		return []string{string(s.Type)}
+	}
+	return nil
+}
+
+// aboutName is the field that API servers let Events be selected by.
+func aboutName(o client.Object) []string {
+	if e, ok := o.(*corev1.Event); ok {
+		return []string{e.InvolvedObject.Name}
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ const (
 type explainCommand struct {
 	*terminal.Options
 	planes    kinds.Dialers
+	elsewhere func(*terminal.Options) (*kinds.Client, error) // connects to the cluster of --kubeconfig; nil without the flag
 	now       func() time.Time
 	catalogue func() (cause.Catalogue, error)
 
@@ -44,7 +45,16 @@ type explainCommand struct {
 
 // NewCommand returns "muster explain".
 func NewCommand(o *terminal.Options) *cobra.Command {
-	return (&explainCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, catalogue: cause.Default, status: askStatus}).command()
+	e := &explainCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, catalogue: cause.Default, status: askStatus}
+	var way kinds.Access
+	cmd := e.command()
+	way.AddFlags(cmd.Flags())
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if way.Named() {
+			e.elsewhere = way.Connect
+		}
+	}
+	return cmd
 }
 
 const long = `Show why a machine does not become a node, and why a node, node group, cluster, update or certificate signing request is not as
@@ -58,8 +68,11 @@ With --bundle, an archive to send is written in place of the explanation, for it
 has the diagnosis, the objects and the ends of logs that it rests on, versions, and a list of what was left out; no Secrets, keys or
 tokens. Read it before you send it: a secret that a script printed looks like any other text. Who made it is in muster logs reads.
 
-KIND is node, machine, nodegroup, cluster, csr or update. A machine is named by its instance id, its node's name or its private
-address.
+KIND is node, machine, nodegroup, cluster, csr, update, pod, volume, service or host. A machine is named by its instance id, its node's name
+or its private address; a host that joined by its Node; a pod, a volume (by its claim) and a service as NAMESPACE/NAME. Pods, volumes and
+services are read by their names alone.
+
+With --kubeconfig or --context the cluster is any cluster, which need not be Muster's, and KIND is node, csr, pod, volume, service or host.
 
 Exit codes: 0 nothing is wrong, 1 a cause was found, 2 the command line or a name is wrong, 3 something is wrong and the cause is
 not known, 4 the management plane, or the cluster that may have the name, could not be asked. With --bundle: 0 the archive is written,
@@ -76,6 +89,10 @@ const examples = `  # What is wrong now
 
   # Why a certificate was refused
   muster explain csr csr-8x2vq
+
+  # Why a pod does not run, and what is wrong with a cluster elsewhere
+  muster explain pod shop/web-0
+  muster explain --context production
 
   # An archive to send to somebody who is to look at it
   muster explain --bundle muster.tar.gz`
@@ -101,6 +118,9 @@ func (e *explainCommand) command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := terminal.CheckOutput(e.output, terminal.FormatTable, terminal.FormatJSON, terminal.FormatYAML); err != nil {
 				return err
+			}
+			if err := e.checkElsewhere(args); err != nil {
+				return terminal.UsageError{Err: err}
 			}
 			if cmd.Flags().Changed("bundle") {
 				return e.makeBundle(cmd.Context(), args)
@@ -153,7 +173,10 @@ func (e *explainCommand) unasked(err error) error {
 
 // explain returns the report about the object that the arguments name, or those of all that is wrong, with their facts.
 func (q *question) explain(ctx context.Context, catalogue cause.Catalogue, args []string) ([]diagnosis.Report, []diagnosis.Facts, error) {
-	if len(args) == 0 {
+	if len(args) == 0 && q.foreign {
+		reports, facts := q.everythingForeign(catalogue)
+		return reports, facts, nil
+	} else if len(args) == 0 {
 		reports, facts := q.everything(ctx, catalogue)
 		return reports, facts, nil
 	}
@@ -183,6 +206,9 @@ func exit(reports ...diagnosis.Report) error {
 
 // ask reads everything that explanations need.
 func (e *explainCommand) ask(ctx context.Context) (*question, error) {
+	if e.elsewhere != nil {
+		return e.askElsewhere(ctx)
+	}
 	dir, err := e.OpenExisting()
 	if err != nil {
 		return nil, err

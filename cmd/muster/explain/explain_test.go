@@ -104,6 +104,11 @@ func statusOf(context.Context, statedir.Dir) (any, error) {
 func run(t *testing.T, b *clitest.Bench, args ...string) int {
 	t.Helper()
 	cmd := &explainCommand{Options: b.O, planes: b.Planes, now: func() time.Time { return clitest.Noon }, catalogue: cause.Default, status: statusOf}
+	return runOf(t, b, cmd, args...)
+}
+
+func runOf(t *testing.T, b *clitest.Bench, cmd *explainCommand, args ...string) int {
+	t.Helper()
 	c := cmd.command()
 	terminal.CheckUsage(c)
 	err := b.Run(t.Context(), c, append([]string{}, args...)...) // cobra takes those of the test for nil

@@ -26,6 +26,10 @@ const (
 	kindCluster = "cluster"
 	kindRequest = "csr"
 	kindUpdate  = "update"
+	kindPod     = "pod"
+	kindVolume  = "volume"
+	kindService = "service"
+	kindHost    = "host"
 )
 
 const (
@@ -38,12 +42,12 @@ const (
 
 // kindNames are the kinds, as people type them.
 func kindNames() []string {
-	return []string{kindNode, kindMachine, kindGroup, kindCluster, kindRequest, kindUpdate}
+	return []string{kindNode, kindMachine, kindGroup, kindCluster, kindRequest, kindUpdate, kindPod, kindVolume, kindService, kindHost}
 }
 
 // kindOf is the kind that a word means: its name, its plural, or a short name of kubectl; "" for none.
 func kindOf(word string) string {
-	short := map[string]string{"no": kindNode, "ma": kindMachine, "ng": kindGroup, "certificatesigningrequest": kindRequest, "certificatesigningrequests": kindRequest}
+	short := map[string]string{"no": kindNode, "ma": kindMachine, "ng": kindGroup, "po": kindPod, "pvc": kindVolume, "svc": kindService, "persistentvolumeclaim": kindVolume, "certificatesigningrequest": kindRequest, "certificatesigningrequests": kindRequest}
 	for _, kind := range kindNames() {
 		if word == kind || word == kind+"s" {
 			return kind
@@ -59,6 +63,8 @@ type question struct {
 	logs     evidence.Logs
 	// apis are the clusters' own API servers, by the spec.name of the cluster, as far as there is a way to them.
 	apis map[string]client.Reader
+	// foreign reports whether the cluster is that of --kubeconfig, and no management plane was read.
+	foreign bool
 }
 
 // about reports whether a cluster is asked about.
@@ -72,6 +78,10 @@ func (q *question) facts(ctx context.Context, kind, name string) (diagnosis.Fact
 	switch kind {
 	case kindNode, kindMachine:
 		return q.machine(ctx, kind, name)
+	case kindHost:
+		return q.host(name)
+	case kindPod, kindVolume, kindService:
+		return q.placed(ctx, kind, name)
 	case kindGroup:
 		g, err := choose(q, kinds.NodeGroups(), s.Groups, name)
 		if err != nil {

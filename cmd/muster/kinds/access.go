@@ -29,6 +29,9 @@ func (a *Access) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.context, "context", "", "context of the kubeconfig")
 }
 
+// Named reports whether a flag names a cluster.
+func (a *Access) Named() bool { return a.kubeconfig != "" || a.context != "" }
+
 // Connect returns a client of the cluster that the flags name.
 func (a *Access) Connect(o *terminal.Options) (*Client, error) {
 	config, elsewhere, err := a.Find(o)

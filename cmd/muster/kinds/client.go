@@ -16,6 +16,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -125,6 +126,7 @@ func dialFor(o *terminal.Options, name string, config *rest.Config, kinds client
 func NewScheme() (*runtime.Scheme, error) {
 	return schemeOf(groupKinds{
 		v1alpha1.GroupVersion: v1alpha1.AddToScheme, corev1.SchemeGroupVersion: corev1.AddToScheme, certificatesv1.SchemeGroupVersion: certificatesv1.AddToScheme,
+		discoveryv1.SchemeGroupVersion: discoveryv1.AddToScheme,
 	})
 }
 
@@ -151,6 +153,8 @@ func NewMapper() meta.RESTMapper {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
 	mapper.Add(SnapshotContents(), meta.RESTScopeRoot)

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/explain/evidence"
+)
+
+// readerOf returns what reads the facts about a kind of objects in namespaces of a cluster.
+func readerOf(kind string) func(context.Context, client.Reader, evidence.Place, time.Time) (diagnosis.Facts, error) {
+	switch kind {
+	case kindPod:
+		return evidence.Pod
+	case kindVolume:
+		return evidence.Claim
+	case kindService:
+		return evidence.Service
+	}
+	return nil
+}
+
+// placed are the facts of an object that is called NAMESPACE/NAME, or NAME in the namespace default, in the only
+// cluster that has it.
+func (q *question) placed(ctx context.Context, kind, name string) (diagnosis.Facts, error) {
+	at := evidence.Place{Namespace: corev1.NamespaceDefault, Name: name}
+	if namespace, own, ok := strings.Cut(name, "/"); ok {
+		at.Namespace, at.Name = namespace, own
+	}
+	if at.Namespace == "" || at.Name == "" || strings.Contains(at.Name, "/") {
+		return diagnosis.Facts{}, fmt.Errorf("invalid name %q of a %s: must be NAMESPACE/NAME, such as default/web-0", name, kind)
+	}
+	var found []diagnosis.Facts
+	var unread []error
+	for _, cluster := range slices.Sorted(maps.Keys(q.apis)) {
+		at.Cluster = cluster
+		f, err := readerOf(kind)(ctx, q.apis[cluster], at, q.snapshot.At)
+		switch {
+		case err == nil:
+			found = append(found, f)
+		case !apierrors.IsNotFound(err):
+			unread = append(unread, fmt.Errorf("cluster %s: %w", cluster, err))
+		}
+	}
+	for _, cluster := range q.clusters() {
+		if _, asked := q.apis[cluster]; !asked {
+			unread = append(unread, fmt.Errorf("cluster %s could not be asked", cluster))
+		}
+	}
+	switch {
+	case len(found) == 0 && len(unread) > 0:
+		return diagnosis.Facts{}, unaskedError{fmt.Errorf("whether there is a %s %s is not known: %w", kind, at, errors.Join(unread...))}
+	case len(found) == 0:
+		return diagnosis.Facts{}, fmt.Errorf("there is no %s %s", kind, at)
+	}
+	return q.only(kind, at.String(), found, nil)
+}
+
+// host are the facts of a host that joined, which is a Node that is of no machine.
+func (q *question) host(name string) (diagnosis.Facts, error) {
+	s := q.snapshot
+	for i := range s.Machines {
+		if m := &s.Machines[i]; m.Status.NodeName == name || m.Name == name {
+			return diagnosis.Facts{}, fmt.Errorf("%s is a machine of this account, and no host that joined: muster explain machine %s", name, m.Name)
+		}
+	}
+	var found []diagnosis.Facts
+	for _, cluster := range q.clusters() {
+		nodes := s.Of[cluster].Nodes
+		for i := range nodes {
+			if nodes[i].Name == name {
+				f := s.Node(cluster, &nodes[i])
+				f.Kind = kindHost
+				found = append(found, f)
+			}
+		}
+	}
+	return q.only(kindHost, name, found, fmt.Errorf("there is no Node %q; how far a host is that has none, its own log says: journalctl -u kubelet", name))
+}
