@@ -70,7 +70,7 @@ func Services() []Service {
 		{Name: "eks", Actions: eksActions(), Resources: eksResources()},
 		{Name: "eks-auth", Actions: eksauthActions(), Resources: eksauthResources()},
 		{Name: "arc-zonal-shift", Actions: zonalShiftActions(), Resources: zonalShiftResources()},
-		{Name: "ec2", Actions: ec2Actions(), Resources: ec2Resources()},
+		{Name: "ec2", Actions: append(ec2Actions(), ec2ImageActions()...), Resources: ec2Resources()},
 		{Name: "autoscaling", Actions: autoscalingActions(), Resources: autoscalingResources()},
 		{Name: "ssm", Actions: ssmActions(), Resources: ssmResources()},
 		{Name: "kms", Actions: kmsActions(), Resources: kmsResources()},

@@ -40,7 +40,7 @@ func (a *Actions) Register(f *awsfront.Front) {
 	ec2resource.Register(a.ec2, f, "DisableImageDeprecation", a.disableImageDeprecation())
 	tagger := a.copies().Tagger(Resource, nil)
 	tagger.About = func(ctx context.Context, call *awsfront.Call, id string) (awsfront.Target, error) {
-		if _, err := a.ownCopy(ctx, id); err != nil {
+		if err := a.isOwnCopy(ctx, id); err != nil {
 			return awsfront.Target{}, err
 		}
 		return a.About(ctx, call, id)
@@ -97,10 +97,11 @@ func (a *Actions) Exists(ctx context.Context, id string) error {
 	return nil
 }
 
-// ownCopy reads a copy of the account's. An image that comes with Muster is another's.
-func (a *Actions) ownCopy(ctx context.Context, id string) (*ec2resource.Record[keptCopy], error) {
+// isOwnCopy refuses what is no copy of the account's. An image that comes with Muster is another's.
+func (a *Actions) isOwnCopy(ctx context.Context, id string) error {
 	if _, ok := ami.Find(id); ok && !ami.IsCopy(id) {
-		return nil, awsfault.Errorf("AuthFailure", "Not authorized for image:%s. It is of the owner %s: make a copy of it by CopyImage", id, ami.OwnerAlias)
+		return awsfault.Errorf("AuthFailure", "Not authorized for image:%s. It is of the owner %s: make a copy of it by CopyImage", id, ami.OwnerAlias)
 	}
-	return a.copies().Get(ctx, id)
+	_, err := a.copies().Get(ctx, id)
+	return err
 }

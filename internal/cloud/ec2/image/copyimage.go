@@ -118,7 +118,7 @@ func (a *Actions) deregisterImage() awsfront.Spec[imageInput, returned] {
 			return a.aboutChanged(ctx, call, in.ImageID)
 		},
 		Do: func(ctx context.Context, _ *awsfront.Call, in *imageInput) (*returned, error) {
-			if _, err := a.ownCopy(ctx, in.ImageID); err != nil {
+			if err := a.isOwnCopy(ctx, in.ImageID); err != nil {
 				return nil, err
 			}
 			if err := dryrun.Would(in.DryRun); err != nil {
@@ -165,7 +165,7 @@ func (a *Actions) aboutChanged(ctx context.Context, call *awsfront.Call, id stri
 
 // deprecate sets since when a copy is deprecated.
 func (a *Actions) deprecate(ctx context.Context, id string, at *time.Time, dry bool) (*returned, error) {
-	if _, err := a.ownCopy(ctx, id); err != nil {
+	if err := a.isOwnCopy(ctx, id); err != nil {
 		return nil, err
 	}
 	if err := dryrun.Would(dry); err != nil {
