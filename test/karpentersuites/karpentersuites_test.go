@@ -180,12 +180,12 @@ func TestListed(t *testing.T) {
 	}
 	now := time.Now()
 	write(program, "", now)
-	if _, _, err := o.listed(program, "provider-drift"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := o.listed(program, "provider-drift"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before a dry run: %v", err)
 	}
 	for after, want := range map[time.Duration]bool{time.Second: true, -time.Second: false} {
 		write(filepath.Join(dir, "provider-drift.list.json"), dryReport, now.Add(after))
-		if specs, _, err := o.listed(program, "provider-drift"); (err == nil) != want || (len(specs) == 3) != want {
+		if specs, err := o.listed(program, "provider-drift"); (err == nil) != want || (len(specs) == 3) != want {
 			t.Errorf("a report made %v after the program: %q, %v", after, specs, err)
 		}
 	}

@@ -102,7 +102,7 @@ func (o options) everySpec(ctx context.Context) (all []suite, err error) {
 	}
 	for _, program := range programs {
 		s := suite{name: strings.TrimSuffix(filepath.Base(program), ".test")}
-		specs, _, err := o.listed(program, s.name)
+		specs, err := o.listed(program, s.name)
 		if err != nil {
 			specs, _, err = o.ginkgo(ctx, s.name, "list", "--ginkgo.dry-run")
 		}
@@ -116,20 +116,21 @@ func (o options) everySpec(ctx context.Context) (all []suite, err error) {
 }
 
 // listed reads the report of an earlier dry run, if the program of the suite is not newer.
-func (o options) listed(program, suite string) (specs []string, results map[string]result, err error) {
+func (o options) listed(program, suite string) ([]string, error) {
 	path := filepath.Join(o.reports, suite+".list.json")
 	built, err := os.Stat(program)
 	if err != nil {
-		return nil, nil, fmt.Errorf("looking at the program of suite %s: %w", suite, err)
+		return nil, fmt.Errorf("looking at the program of suite %s: %w", suite, err)
 	}
 	made, err := os.Stat(path)
 	if err == nil && made.ModTime().Before(built.ModTime()) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("looking for the specs of suite %s: %w", suite, err)
+		return nil, fmt.Errorf("looking for the specs of suite %s: %w", suite, err)
 	}
-	return readReports(path)
+	specs, _, err := readReports(path)
+	return specs, err
 }
 
 // chosen are the specs to run.
