@@ -80,19 +80,28 @@ func secretsOf(i *installation) map[string]string {
 	}
 	err := filepath.WalkDir(string(i.dir), func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // gone meanwhile
+		case errors.Is(err, fs.ErrNotExist): // gone meanwhile
 			return nil
+		case err != nil:
+			return err
 		case entry.IsDir() && slices.Contains(withoutSecrets, entry.Name()):
 			return filepath.SkipDir
 		case !entry.Type().IsRegular():
 			return nil
 		}
-		if info, err := entry.Info(); err != nil || info.Size() > 64<<10 {
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() > 64<<10 {
 			return nil
 		}
-		raw, err := os.ReadFile(path)
 		if err != nil {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 		if strings.HasSuffix(path, ".key") {
 			add(string(raw), path)

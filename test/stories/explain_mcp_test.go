@@ -24,7 +24,7 @@ type session struct {
 }
 
 // call sends a request and returns the result.
-func (s *session) call(method string, params any, into any) {
+func (s *session) call(method string, params, into any) {
 	s.t.Helper()
 	s.request++
 	s.send(map[string]any{"jsonrpc": "2.0", "id": s.request, "method": method, "params": params})

@@ -183,7 +183,7 @@ func (d Data) GroupIDs() []string {
 func (d Data) DiskSize() int32 {
 	for _, m := range d.BlockDeviceMappings {
 		if m.DeviceName == rootDevice && m.Ebs != nil && m.Ebs.VolumeSize != nil {
-			return int32(min(max(*m.Ebs.VolumeSize, v1alpha1.MinDisk), v1alpha1.MaxDisk)) //nolint:gosec // G115: it is bounded
+			return int32(min(max(*m.Ebs.VolumeSize, v1alpha1.MinDisk), v1alpha1.MaxDisk))
 		}
 	}
 	return 0
