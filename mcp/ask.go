@@ -79,7 +79,7 @@ func (a *asker) ask(ctx context.Context, t tool, line []string, client string) (
 	case err != nil && !ended:
 		return answer{}, fmt.Errorf("running muster: %w", err)
 	case ended && exit.ExitCode() < 0:
-		return answer{}, fmt.Errorf("muster %s was ended: %s", strings.Join(t.command, " "), exit)
+		return answer{}, fmt.Errorf("muster %s was ended: %w", strings.Join(t.command, " "), exit)
 	}
 	said := answer{Talk: talk.text()}
 	if ended {

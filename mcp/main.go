@@ -94,7 +94,7 @@ func serve(ctx context.Context, args []string, in io.ReadCloser, out io.WriteClo
 	}
 	err = newServer(a).Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: mostFrame})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
-		return nil // the client went away, or somebody ended us
+		return nil //nolint:nilerr // the client went away, or somebody ended us
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -18,39 +17,6 @@ import (
 
 	"muster.dev/muster/internal/explain/readaudit"
 )
-
-// asMuster makes the test binary the muster program: it prints its arguments as JSON, or what the variable says.
-const asMuster = "MUSTER_MCP_TEST"
-
-func TestMain(m *testing.M) {
-	switch as := os.Getenv(asMuster); as {
-	case "":
-		os.Exit(m.Run())
-	case "echo":
-		raw, _ := json.Marshal(map[string]any{"args": os.Args[1:], "password": "hunter2", "log": "abcdef.0123456789abcdef"})
-		fmt.Println(string(raw))
-	case "cause":
-		fmt.Println(`{"verdict": "Cause"}`)
-		fmt.Fprintln(os.Stderr, "a \x1b[31mnote, token=hunter2hunter2")
-		os.Exit(1)
-	case "refuse":
-		fmt.Fprintln(os.Stderr, `Error: machine "x" not found`)
-		os.Exit(2)
-	case "large":
-		for {
-			if _, err := os.Stdout.WriteString(strings.Repeat("x", 1<<16)); err != nil {
-				os.Exit(3)
-			}
-		}
-	case "text":
-		fmt.Println("not JSON")
-	case "nothing":
-	case "hang":
-		_, _ = io.Copy(io.Discard, os.NewFile(0, "stdin")) // which is /dev/null
-		<-time.After(time.Minute)
-	}
-	os.Exit(0)
-}
 
 // connect starts a server whose muster does as the variable says, and returns the SDK's client, connected in memory.
 func connect(t *testing.T, as string, change func(*asker)) (*mcp.ClientSession, *[]readaudit.Read) {
@@ -71,8 +37,11 @@ func connect(t *testing.T, as string, change func(*asker)) (*mcp.ClientSession, 
 	}
 	ours, theirs := mcp.NewInMemoryTransports()
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- newServer(a).Run(ctx, ours) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = newServer(a).Run(ctx, ours) // the test ends it
+	}()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "v1"}, nil).Connect(t.Context(), theirs, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -282,13 +251,10 @@ func TestHostileStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(asMuster, "echo")
-			ended := make(chan error, 1)
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			go func() {
-				ended <- serve(ctx, []string{"--state-dir", t.TempDir(), "--muster", os.Args[0]}, io.NopCloser(strings.NewReader(text)), nowhere{io.Discard})
-			}()
-			<-ended
+			// Whether it ends with an error depends on the text.
+			_ = serve(ctx, []string{"--state-dir", t.TempDir(), "--muster", os.Args[0]}, io.NopCloser(strings.NewReader(text)), nowhere{io.Discard})
 			if ctx.Err() != nil {
 				t.Error("the server hangs")
 			}

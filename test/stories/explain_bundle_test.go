@@ -113,9 +113,12 @@ func secretsOf(i *installation) map[string]string {
 			if block, rest = pem.Decode(rest); block == nil {
 				break
 			}
-			if encoded := base64.StdEncoding.EncodeToString(block.Bytes); strings.Contains(block.Type, "PRIVATE KEY") {
-				add(encoded[:48], path) // of each line of PEM, and of DER
-				add(encoded[64:112], path)
+			if !strings.Contains(block.Type, "PRIVATE KEY") {
+				continue
+			}
+			encoded := base64.StdEncoding.EncodeToString(block.Bytes)
+			for at := 0; at+48 <= len(encoded); at += 64 { // of each line of PEM, and of DER
+				add(encoded[at:at+48], path)
 			}
 		}
 		for _, find := range secretText {
