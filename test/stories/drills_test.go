@@ -192,7 +192,7 @@ func (d *drilledMachine) fullDisk() {
 }
 
 func (d *drilledMachine) noNetwork() {
-	d.begins("no-network", "--for", "1m")
+	d.begins("no-network", "--for", "2m") // a node is Unknown after 40 to 55 seconds
 	d.nodeIs("Unknown")
 	d.ends()
 	d.nodeIs("True")

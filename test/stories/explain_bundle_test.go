@@ -86,7 +86,7 @@ func secretsOf(i *installation) map[string]string {
 			return err
 		case entry.IsDir() && slices.Contains(withoutSecrets, entry.Name()):
 			return filepath.SkipDir
-		case !entry.Type().IsRegular():
+		case !entry.Type().IsRegular() || entry.Name() == "netns": // a namespace, which nothing can be read from
 			return nil
 		}
 		info, err := entry.Info()
