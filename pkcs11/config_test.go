@@ -17,17 +17,17 @@ func TestReadPIN(t *testing.T) {
 		mode          os.FileMode
 		pin, want     string
 	}{
-		{"plain", "1234", 0o600, "1234", ""},
-		{"with the end of the line", "1234\r\n", 0o400, "1234", ""},
+		{"plain", "MusterPIN", 0o600, "MusterPIN", ""},
+		{"with the end of the line", "MusterPIN\r\n", 0o400, "MusterPIN", ""},
 		{"with blanks, which are its own", " 12 34 \n", 0o600, " 12 34 ", ""},
 		{"empty", "", 0o600, "", "on one line"},
 		{"an empty line", "\n", 0o600, "", "on one line"},
-		{"two lines", "1234\n5678\n", 0o600, "", "on one line"},
-		{"a zero", "12\x0034", 0o600, "", "on one line"},
+		{"two lines", "MusterPIN\n5678\n", 0o600, "", "on one line"},
+		{"a zero", "MusterPIN\x0034", 0o600, "", "on one line"},
 		{"too long", strings.Repeat("1", maxPIN+1), 0o600, "", "on one line"},
-		{"for the group", "1234", 0o640, "", "its mode is 0640"},
-		{"for others", "1234", 0o604, "", "its mode is 0604"},
-		{"to be run by others", "1234", 0o601, "", "its mode is 0601"},
+		{"for the group", "MusterPIN", 0o640, "", "its mode is 0640"},
+		{"for others", "MusterPIN", 0o604, "", "its mode is 0604"},
+		{"to be run by others", "MusterPIN", 0o601, "", "its mode is 0601"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "pin")
@@ -43,7 +43,7 @@ func TestReadPIN(t *testing.T) {
 				t.Errorf("got %q, %v", pin, err)
 			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || pin != ""):
 				t.Errorf("got %q, %v; want %q", pin, err, tc.want)
-			case err != nil && strings.Contains(err.Error(), "1234"):
+			case err != nil && strings.Contains(err.Error(), "MusterPIN"):
 				t.Errorf("the error shows the PIN: %v", err)
 			}
 		})
