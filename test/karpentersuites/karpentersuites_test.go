@@ -155,7 +155,7 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	for args, says := range map[string]string{
 		"-bin b -report r -part 2/5": "", "-bin b -report r": "",
-		"-bin b -report r -part 6/5": "invalid -part", "-bin b -report r -part x": "invalid -part", "-bin b": "-bin and -report are needed", "-bin b -report r -focus (": "reading -focus",
+		"-bin b -report r -part 6/5": "invalid -part", "-bin b -report r -part x": "invalid -part", "-bin b -report r -part 1/5x": "invalid -part", "-bin b": "-bin and -report are needed", "-bin b -report r -focus (": "reading -focus",
 	} {
 		if _, err := readOptions(strings.Fields(args)); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", args, err)

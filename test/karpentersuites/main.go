@@ -53,7 +53,7 @@ func readOptions(args []string) (o options, err error) {
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
-	if n, err := fmt.Sscanf(*of, "%d/%d", &o.part, &o.parts); n != 2 || err != nil || o.part < 1 || o.part > o.parts {
+	if _, err := fmt.Sscanf(*of, "%d/%d", &o.part, &o.parts); err != nil || o.part < 1 || o.part > o.parts || fmt.Sprintf("%d/%d", o.part, o.parts) != *of {
 		return o, fmt.Errorf("invalid -part %q: it is a number and how many parts there are, such as 2/5", *of)
 	}
 	if o.focus, err = regexp.Compile(*focus); err != nil {
