@@ -66,14 +66,20 @@ type queries struct {
 }
 
 func newQueries(a *api) *queries {
-	return &queries{api: a, wake: make(chan struct{}, mostScheduled)}
+	return &queries{api: a, wake: make(chan struct{}, atOnce+mostScheduled)}
 }
 
-// add schedules a query; false if too many wait.
+// add schedules a query; false if too many have not ended.
 func (q *queries) add(one *query) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) >= mostScheduled {
+	under := 0
+	for _, other := range q.all {
+		if !other.ended() { // a query that was stopped has left its place, whether or not the next one has it yet
+			under++
+		}
+	}
+	if under >= atOnce+mostScheduled {
 		return false
 	}
 	q.all, q.waiting = append(q.all, one), append(q.waiting, one)
