@@ -24,7 +24,7 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; medians are printed")
 	simulated := flag.Int("simulated", 500, "simulated nodes of the measurements simulated, podstatus, memorylimit and joins")
-	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, front, identities, image, isolation, joins, logins, memory, memorylimit, pending, podnetwork, pods, podstatus, scale, speed, volume and warm are others")
+	only := flag.String("only", "up,simulated,join,launch,clusters,management", "measurements to take; awsapi, balancer, front, identities, image, isolation, joins, logins, logs, memory, memorylimit, pending, podnetwork, pods, podstatus, scale, speed, volume and warm are others")
 	instances := flag.Int("instances", 1000, "instances of the measurement awsapi")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -56,6 +56,7 @@ func run(ctx context.Context, rounds, simulated, instances int, only []string) e
 		"joins":       func() error { return benchJoins(ctx, bin, simulated) },
 		"launch":      func() error { return benchLaunch(ctx, bin, rounds) },
 		"logins":      func() error { return benchLogins(ctx, bin) },
+		"logs":        func() error { return benchLogs(ctx, bin, rounds) },
 		"management":  func() error { return benchManagement(ctx, bin, rounds) },
 		"memory":      func() error { return benchMemory(ctx, bin) },
 		"memorylimit": func() error { return benchMemoryLimit(ctx, bin, simulated) },

@@ -116,7 +116,7 @@ func together(count int, do func(number int) error) error {
 }
 
 // apiServerMemory is what the kube-apiserver of the one cluster holds now, and the most that was resident at a time
-// (VmHWM, proc_pid_status(5)), in KiB.
+// in KiB.
 func (t trial) apiServerMemory() (now held, most int, err error) {
 	found, err := supervise.Find(t.state())
 	if err != nil {
@@ -132,16 +132,22 @@ func (t trial) apiServerMemory() (now held, most int, err error) {
 		if now, err = memoryOf(p.PID); err != nil {
 			return held{}, 0, err
 		}
-		raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "status"))
-		if err != nil {
-			return held{}, 0, err
-		}
-		for line := range strings.Lines(string(raw)) {
-			if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-				most, err = strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "kB")))
-				return now, most, err
-			}
-		}
+		most, err = peakOf(p.PID)
+		return now, most, err
 	}
 	return held{}, 0, errors.New("no kube-apiserver runs")
+}
+
+// peakOf is the most of a process that was resident at a time (VmHWM, proc_pid_status(5)), in KiB.
+func peakOf(pid int) (int, error) {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "kB")))
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/status has no VmHWM", pid)
 }

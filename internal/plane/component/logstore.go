@@ -24,7 +24,7 @@ const (
 	logDisk      = "4GiB"
 	// logCaches bounds its caches and what queries take; logMemory is what its garbage collector aims at in all.
 	logCaches = "100MiB"
-	logMemory = "GOMEMLIMIT=180MiB"
+	logMemory = "GOMEMLIMIT=160MiB"
 	// logGrace is for what it writes to its disk when it ends.
 	logGrace = 20 * time.Second
 )

@@ -48,15 +48,15 @@ func (q Question) Answer(ctx context.Context, store Store) (*evaluation.Result, 
 
 // events are those that the answer may depend on.
 func (q Question) events(ctx context.Context, store Store) iter.Seq2[*evaluation.Event, error] {
-	filter := prefilter.Of(q.Query)
+	filter, fields := prefilter.Of(q.Query), q.fields()
 	return func(yield func(*evaluation.Event, error) bool) {
 		if filter.Kind == prefilter.Nothing {
 			return
 		}
-		for row, err := range store.Rows(ctx, q.logsQL(filter)) {
+		for row, err := range store.Rows(ctx, q.logsQL(filter, fields)) {
 			var event *evaluation.Event
 			if err == nil {
-				event, err = q.event(row)
+				event, err = q.event(row, fields)
 			}
 			if !yield(event, err) || err != nil {
 				return
@@ -65,9 +65,19 @@ func (q Question) events(ctx context.Context, store Store) iter.Seq2[*evaluation
 	}
 }
 
-// logsQL is what the store is asked.
-func (q Question) logsQL(filter prefilter.Filter) string {
-	fields := append(prefilter.Fields(q.Query), logevent.Time, logevent.File, logevent.Offset)
+// fields are those of the store that the query reads or shows.
+func (q Question) fields() []string {
+	fields := prefilter.Fields(q.Query)
+	if !slices.Contains(fields, logevent.Message) && slices.Contains(evaluation.Columns(q.Query), "@message") {
+		fields = append(fields, logevent.Message)
+	}
+	return fields
+}
+
+// logsQL is what the store is asked. Of a message that the query does not read it is asked for the length, in its place: messages
+// are most of what events are, and a query that counts them has another use for its time.
+func (q Question) logsQL(filter prefilter.Filter, reads []string) string {
+	fields := append(slices.Clone(reads), logevent.Time, logevent.File, logevent.Offset, logevent.Message)
 	if len(q.Logs) > 1 {
 		fields = append(fields, logevent.Log)
 	}
@@ -76,7 +86,11 @@ func (q Question) logsQL(filter prefilter.Filter) string {
 	for i, name := range fields {
 		fields[i] = strconv.Quote(name)
 	}
-	return fmt.Sprintf("%s %s %s | fields %s", oneOf(logevent.Log, q.Logs), logstore.Between(q.Start, q.End), filter, strings.Join(fields, ", "))
+	length := ""
+	if !slices.Contains(reads, logevent.Message) {
+		length = fmt.Sprintf("| len(%q) as %[1]q ", logevent.Message)
+	}
+	return fmt.Sprintf("%s %s %s %s| fields %s", oneOf(logevent.Log, q.Logs), logstore.Between(q.Start, q.End), filter, length, strings.Join(fields, ", "))
 }
 
 // oneOf is the filter of LogsQL for a field that has one of some values.
@@ -91,21 +105,26 @@ func oneOf(field string, values []string) string {
 	return fmt.Sprintf("%q:in(%s)", field, strings.Join(quoted, ", "))
 }
 
-// event is what a row of the store was made of (package logevent). When it was kept is not in the store: that is taken
-// for the event's own time.
-func (q Question) event(row map[string]string) (*evaluation.Event, error) {
+// event is what a row of the store was made of (package logevent), as far as the fields are read. When it was kept is not in the
+// store: that is taken for the event's own time.
+func (q Question) event(row map[string]string, reads []string) (*evaluation.Event, error) {
 	place, err := placeOf(row)
 	if err != nil {
 		return nil, err
 	}
 	at := place.Time.UnixMilli()
 	event := &evaluation.Event{
-		Timestamp: at, Ingested: at, Message: row[logevent.Message], Stream: row[logevent.Stream], Log: q.Logs[0], Pointer: place.Pointer(), Fields: map[string]string{},
+		Timestamp: at, Ingested: at, Stream: row[logevent.Stream], Log: q.Logs[0], Pointer: place.Pointer(), Fields: make(map[string]string, len(reads)),
+	}
+	if slices.Contains(reads, logevent.Message) {
+		event.Message = row[logevent.Message]
+	} else if event.Unread, err = strconv.Atoi(row[logevent.Message]); err != nil {
+		return nil, fmt.Errorf("reading the length of a message in a row of the log store: %w", err)
 	}
 	if len(q.Logs) > 1 {
 		event.Log = row[logevent.Log]
 	}
-	for _, name := range prefilter.Fields(q.Query) {
+	for _, name := range reads {
 		switch value := row[name]; {
 		case value == "" || name == logevent.Message || name == logevent.Stream || name == logevent.Log:
 		default:

@@ -81,11 +81,11 @@ func TestAnswers(t *testing.T) {
 			[]string{`[{@timestamp 2026-11-30 12:00:00.000} {@message FLAG: --authorization-mode="[Node,RBAC]"}]`},
 			`(!"@logStream":="kube-apiserver-audit"* "@logStream":="kube-apiserver-"* "_msg":~"--authorization-mode") | fields "@file", "@logStream", "@offset", "_msg", "_time"`,
 		},
-		{`display responseObject.status.conditions.0.message, @ingestionTime, @log, _time | filter verb = "create"`, 0, []string{"[{responseObject.status.conditions.0.message said} {@ingestionTime 2026-11-30 12:00:01.000} {@log " + log + "} {_time theirs}]"}, `"verb":="create" | fields "@_time", "@file", "@log", "@offset", "_msg", "_time", "responseObject.status.conditions.0.message", "verb"`},
-		{"display @offset", 0, []string{"[{@offset 2}]", "[{@offset 3}]", "[{@offset 100}]", "[{@offset 20}]"}, `* | fields "@file", "@offset", "_msg", "_time"`},
-		{"display @offset | sort @timestamp asc", 3, []string{"[{@offset 100}]", "[{@offset 20}]", "[{@offset 3}]"}, `* | fields "@file", "@offset", "_msg", "_time"`},
-		{"display @offset | limit 1", 3, []string{"[{@offset 2}]"}, `* | fields "@file", "@offset", "_msg", "_time"`},
-		{"stats count(*) as n by ispresent(verb) as v | sort n asc, v asc", 1, []string{"[{v 0} {n 2}]"}, `* | fields "@file", "@offset", "_msg", "_time", "n", "v", "verb"`},
+		{`display responseObject.status.conditions.0.message, @ingestionTime, @log, _time | filter verb = "create"`, 0, []string{"[{responseObject.status.conditions.0.message said} {@ingestionTime 2026-11-30 12:00:01.000} {@log " + log + "} {_time theirs}]"}, `"verb":="create" | len("_msg") as "_msg" | fields "@_time", "@file", "@log", "@offset", "_msg", "_time", "responseObject.status.conditions.0.message", "verb"`},
+		{"display @offset", 0, []string{"[{@offset 2}]", "[{@offset 3}]", "[{@offset 100}]", "[{@offset 20}]"}, `* | len("_msg") as "_msg" | fields "@file", "@offset", "_msg", "_time"`},
+		{"display @offset | sort @timestamp asc", 3, []string{"[{@offset 100}]", "[{@offset 20}]", "[{@offset 3}]"}, `* | len("_msg") as "_msg" | fields "@file", "@offset", "_msg", "_time"`},
+		{"display @offset | limit 1", 3, []string{"[{@offset 2}]"}, `* | len("_msg") as "_msg" | fields "@file", "@offset", "_msg", "_time"`},
+		{"stats count(*) as n by ispresent(verb) as v | sort n asc, v asc", 1, []string{"[{v 0} {n 2}]"}, `* | len("_msg") as "_msg" | fields "@file", "@offset", "_msg", "_time", "n", "v", "verb"`},
 		{`filter verb = ""`, 0, []string{}, ""},
 	} {
 		asked := len(server.Queries())

@@ -14,7 +14,8 @@ import (
 type Event struct {
 	Timestamp int64             // milliseconds since the epoch
 	Ingested  int64             // milliseconds since the epoch
-	Message   string            // as it was written
+	Message   string            // as it was written; empty where the query has no use for it
+	Unread    int               // bytes of a message that was left out
 	Stream    string            // name of the log stream
 	Log       string            // account:group
 	Pointer   string            // @ptr: what tells the event from all others

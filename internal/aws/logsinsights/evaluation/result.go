@@ -22,8 +22,8 @@ type Result struct {
 // pointer is the field that ends each row of an event.
 const pointer = "@ptr"
 
-// columns returns the names of the fields that a query shows.
-func columns(q *logsinsights.Query) []string {
+// Columns returns the names of the fields that a query shows.
+func Columns(q *logsinsights.Query) []string {
 	var shown, added []string
 	displayed := false
 	for _, command := range q.Commands {

@@ -24,7 +24,7 @@ func Run(q *logsinsights.Query, events iter.Seq2[*Event, error], options Options
 	if options.Limits == (Limits{}) {
 		options.Limits = DefaultLimits()
 	}
-	result := &Result{Columns: columns(q)}
+	result := &Result{Columns: Columns(q)}
 	b := &budget{limits: options.Limits}
 	parts := split(q)
 	u := &runner{now: options.Now, check: options.Check, budget: b}
@@ -34,7 +34,7 @@ func Run(q *logsinsights.Query, events iter.Seq2[*Event, error], options Options
 			return nil, err
 		}
 		result.Scanned++
-		result.Bytes += len(event.Message)
+		result.Bytes += len(event.Message) + event.Unread
 		err = u.pass(parts[0].steps, &row{event: event}, func(r *row) error {
 			result.Matched++
 			return c.add(r)

@@ -55,10 +55,10 @@ func bounded(f Filter) Filter {
 	return and(kept...)
 }
 
-// Fields returns the names of the fields in the log store that a query reads, sorted: the events need no others. The store's own
-// fields are not among them, other than _msg.
+// Fields returns the names of the fields in the log store that a query's commands name, sorted: the events need no others but what
+// the query shows by default. The store's own fields are not among them, other than _msg.
 func Fields(q *logsinsights.Query) []string {
-	wanted := map[string]bool{message: true}
+	wanted := map[string]bool{}
 	for _, command := range q.Commands {
 		for _, e := range logsinsights.Expressions(command) {
 			logsinsights.Walk(e, func(x logsinsights.Expression) bool {

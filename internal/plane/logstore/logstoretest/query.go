@@ -5,6 +5,7 @@ package logstoretest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"regexp"
@@ -24,6 +25,8 @@ var (
 	within  = regexp.MustCompile(`^_time:\[(\S+), (\S+)\]`)
 	sorted  = regexp.MustCompile(`^sort by \(_time( desc)?\) offset (\d+) limit 1$`)
 )
+
+const messageLength = `len("_msg") as "_msg"`
 
 const byStream = `stats by ("@logStream") min(_time) as oldest, max(_time) as newest`
 
@@ -178,6 +181,9 @@ func piped(rows []Row, pipe string) ([]Row, error) {
 		}
 		return chosen(rows, fields), nil
 	}
+	if pipe == messageLength {
+		return lengths(rows), nil
+	}
 	if pipe == "limit 1" {
 		return rows[:min(1, len(rows))], nil
 	}
@@ -196,6 +202,16 @@ func piped(rows []Row, pipe string) ([]Row, error) {
 		return rows[min(offset, len(rows)):min(offset+1, len(rows))], nil
 	}
 	return nil, fmt.Errorf("%s", pipe)
+}
+
+// lengths has the length of each message in its place.
+func lengths(rows []Row) (all []Row) {
+	for _, row := range rows {
+		row = maps.Clone(row)
+		row["_msg"] = strconv.Itoa(len(row["_msg"]))
+		all = append(all, row)
+	}
+	return all
 }
 
 // chosen has the fields of each row that are asked for and have a value.
