@@ -45,12 +45,7 @@ func TestLogsAreKept(t *testing.T) {
 	if _, runs := i.processes()[component.LogStore]; runs {
 		t.Error("there is a log store, and nobody has asked for logs")
 	}
-	l := &logStore{iam: newIAM(t, i), client: &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", statedir.LogStore(i.dir).Socket())
-		},
-	}}}
-	t.Cleanup(l.client.CloseIdleConnections)
+	l := newLogStore(t, i)
 	before := i.processes()
 
 	l.switches(`{"types":["api","audit","authenticator","controllerManager","scheduler"],"enabled":true}`)
@@ -88,6 +83,17 @@ func TestLogsAreKept(t *testing.T) {
 type logStore struct {
 	*iam
 	client *http.Client
+}
+
+func newLogStore(t *testing.T, i *installation) *logStore {
+	t.Helper()
+	l := &logStore{iam: newIAM(t, i), client: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", statedir.LogStore(i.dir).Socket())
+		},
+	}}}
+	t.Cleanup(l.client.CloseIdleConnections)
+	return l
 }
 
 // switches changes the log types of the cluster.
