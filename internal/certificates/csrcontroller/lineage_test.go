@@ -5,11 +5,13 @@ package csrcontroller
 import (
 	"encoding/pem"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -107,14 +109,26 @@ func TestAFloodIsCheap(t *testing.T) {
 	for n := range 20_000 {
 		all = append(all, gen(fmt.Sprint(n), int64(n/500), fmt.Sprint(n), false))
 	}
-	start := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := processorTime(t)
 	for _, h := range all {
 		l.see(h)
 		l.superseded(h)
 	}
-	if took := time.Since(start); took > 2*time.Second {
-		t.Errorf("20,000 requests took %s", took)
+	if took := processorTime(t) - start; took > 2*time.Second {
+		t.Errorf("20,000 requests took %s of a processor", took)
 	}
+}
+
+// processorTime is what the thread has had of processors, whoever else wants them.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func TestLineageOf(t *testing.T) {
