@@ -11,6 +11,7 @@ import (
 
 	"muster.dev/muster/internal/cluster/clusteraccess"
 	"muster.dev/muster/internal/cluster/zonalshiftcontroller"
+	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/machine/nodegroup"
 	"muster.dev/muster/internal/plane/component"
 )
@@ -18,6 +19,13 @@ import (
 // addNodeGroups adds the controllers of a cluster's node groups and machines, and those of its Fargate profiles, of the
 // Karpenter of its control plane, and of its zonal shifts, which see the cluster's Nodes in their cache.
 func (h *hosted) addNodeGroups(mgr manager.Manager, groups nodegroup.Config, roles *clusteraccess.NodeRoles, connection *rest.Config, scheme *runtime.Scheme, c component.Config) error {
+	causes, err := cause.Default()
+	if err != nil {
+		return err
+	}
+	groups.Cause = func(s nodegroup.Symptom) string {
+		return string(causes.Named(cause.Source(s.Source), s.Code, s.Text, s.Still))
+	}
 	if err := nodegroup.Add(mgr, groups); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}

@@ -70,6 +70,9 @@ type Config struct {
 	Admitted <-chan struct{}
 	// Refused delivers the refusals of machines' tokens. Nil: none.
 	Refused <-chan Heard
+	// Cause returns the identifier of the cause that a symptom shows, such as M-NODE-61; "" if it shows none. Nil: messages
+	// have no identifiers.
+	Cause func(Symptom) string
 	// HostRoot reads which clusters may have machines whose root is root on the host. Nil: none may.
 	HostRoot func() (hostroot.Clusters, error)
 	// Health looks at the cluster.

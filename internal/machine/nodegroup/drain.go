@@ -88,10 +88,7 @@ func (r *machines) drain(ctx context.Context, m *v1alpha1.Machine, provider mach
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, "DrainTimedOut", "Drain", "%s", readiness.Shorten(message))
 		return 0, nil
 	}
-	message := fmt.Sprintf("%s; %s at %s", sayLeft(left, blocked), fate, over.UTC().Format(time.TimeOnly+"Z"))
-	if last {
-		message = sayLeft(left, blocked) + "; " + readiness.LastNode
-	}
+	message := r.draining(m, now, sayLeft(left, blocked), fmt.Sprintf("%s at %s", fate, over.UTC().Format(time.TimeOnly+"Z")), last)
 	switch {
 	case was == nil && last:
 		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, reasonLastNode, "Drain", "%s", readiness.Shorten(fmt.Sprintf("deleting the pods of node %s: %s", node.Name, message)))

@@ -103,6 +103,9 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	default:
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)+sayWarm(group)
 	}
+	if ready == metav1.ConditionFalse {
+		message = r.withCause(Symptom{Source: fromGroup, Code: v1alpha1.ConditionReady + "/" + reason, Text: message})
+	}
 	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 	if (reason == reasonFull || reason == codeCreation) && (was == nil || was.Reason != reason) {
 		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, reason, "Create", "%s", readiness.Shorten(message))

@@ -123,6 +123,9 @@ func (r *machines) judge(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, reaso
 		status = metav1.ConditionTrue
 	}
 	m.Status.Phase = phase
+	if status == metav1.ConditionFalse {
+		message = r.withCause(symptom(m, r.Now(), v1alpha1.ConditionReady, reason, message))
+	}
 	setReady(&m.Status.Conditions, r.Now(), m.Generation, status, reason, message)
 }
 

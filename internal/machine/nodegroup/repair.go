@@ -92,6 +92,9 @@ func (r *groups) repair(ctx context.Context, group *v1alpha1.NodeGroup, machines
 	}
 	slices.SortFunc(rebooting, func(a, b v1alpha1.RepairReboots) int { return cmp.Compare(a.Machine, b.Machine) })
 	group.Status.Repair = repairStatus(decision, rebooting)
+	if held := group.Status.Repair; repair.Paused(held.HeldReason) {
+		held.HeldMessage = readiness.Shorten(r.withCause(Symptom{Source: fromGroup, Code: "Repair/" + held.HeldReason, Text: held.HeldMessage}))
+	}
 	r.tellRepairs(group, before)
 	return ended, nil
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cause_test
+
+import (
+	"testing"
+	"time"
+
+	"muster.dev/muster/internal/explain/cause"
+)
+
+// What parts write into conditions is what explain would say: a cause alone, and one with patience once that is over.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	c := catalogue(t)
+	const timeout = "its last error: dial tcp 172.31.0.4:443: i/o timeout"
+	for _, test := range []struct {
+		source     cause.Source
+		code, text string
+		still      time.Duration
+		want       cause.ID
+	}{
+		{cause.FromReport, "UserDataFailed", "exit status 4", 0, "M-NODE-47"},
+		{cause.FromGroup, "Ready/IamNodeRoleNotFound", "no role", 0, "M-GROUP-91"},
+		{cause.FromGroup, "Repair/TooManyUnhealthy", "3 of 4", 0, "M-GROUP-72"},
+		{cause.FromGroup, "Ready/NodeCreationFailure", "exit status 4", time.Hour, ""},
+		{cause.FromMachine, "Ready/InsufficientInstanceCapacity", "the host has no room", 0, "M-CAP-67"},
+		{cause.FromMachine, "Ready/Late", "no space left on device", time.Hour, ""},
+		{cause.FromReport, "NotRegistered", timeout, time.Second, ""},
+		{cause.FromReport, "NotRegistered", timeout, time.Minute, "M-NET-23"},
+		{cause.FromReport, "NotRegistered", timeout + "; running with swap on is not supported", time.Minute, ""},
+	} {
+		if got := c.Named(test.source, test.code, test.text, test.still); got != test.want {
+			t.Errorf("%s %s %q after %s: %q, want %q", test.source, test.code, test.text, test.still, got, test.want)
+		}
+	}
+}
+
+// A cause that another one excludes or implies does not keep that one from being named.
+func TestNamedBesideItsConsequence(t *testing.T) {
+	t.Parallel()
+	one := func(id cause.ID) cause.Cause {
+		return cause.Cause{ID: id, State: cause.Named, Signals: []cause.Signal{{Source: cause.FromReport, Code: "x"}}}
+	}
+	first, second := one("M-NODE-01"), one("M-NODE-02")
+	for name, change := range map[string]func(*cause.Cause){
+		"excludes": func(c *cause.Cause) { c.Excludes = []cause.ID{"M-NODE-02"} },
+		"implies":  func(c *cause.Cause) { c.Implies = []cause.ID{"M-NODE-02"} },
+	} {
+		changed := first
+		change(&changed)
+		c, err := cause.New([]cause.Cause{changed, second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Named(cause.FromReport, "x", "", 0); got != first.ID {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	c, err := cause.New([]cause.Cause{first, second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Named(cause.FromReport, "x", "", 0); got != "" {
+		t.Errorf("of two: %q", got)
+	}
+}
