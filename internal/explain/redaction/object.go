@@ -103,6 +103,14 @@ func cleanObject(object map[string]any, count Count) (any, error) {
 			object["value"] = mark(Named)
 		}
 	}
+	if _, key := object["kty"]; key { // a JSON web key (RFC 7517): of a private one the secret members (RFC 7518, 6)
+		for _, member := range []string{"d", "p", "q", "dp", "dq", "qi", "k"} {
+			if value, ok := object[member].(string); ok && value != "" {
+				count[PrivateKey]++
+				object[member] = mark(PrivateKey)
+			}
+		}
+	}
 	delete(object, "managedFields")
 	delete(object, lastApplied)
 	for name, member := range object {

@@ -48,7 +48,7 @@ const mostLine = 1 << 20
 func mark(kind Kind) string { return "[left out: " + string(kind) + "]" }
 
 // names are what the names of secrets end with.
-const names = `(?:passw(?:or)?d|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key|private[-_]?key|client[-_]?key(?:[-_]data)?|encryption[-_]?key|credentials?|session[-_]?key|\bauth)`
+const names = `(?:passw(?:or)?d|[_-]pass|[_-]pwd|passphrase|secret|token|api[-_]?key|secret[-_]?key|access[-_]?key|private[-_]?key|client[-_]?key(?:[-_]data)?|encryption[-_]?key|credentials?|session[-_]?key|\bauth)`
 
 // rule finds secrets of one kind. The text of its first group, if it has one, stays before the mark.
 type rule struct {
@@ -63,6 +63,16 @@ var blocks = []rule{
 	{PrivateKey, regexp.MustCompile(`(?:[A-Za-z0-9+/=]{1,120}(?:\\[rn]|\s)+)*-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----`)},
 }
 
+// sections are the rules about values of YAML on the lines below their names.
+var sections = []rule{
+	{Named, regexp.MustCompile(`(?im)(^[ \t-]*name:[ \t]*["']?[\w.-]*` + names + `["']?[ \t]*\n[ \t]*value:[ \t]*)\S[^\n]*`)},
+	// Lines that are indented below belong to the value, or are left out with it.
+	{Named, regexp.MustCompile(`(?im)(^[ \t-]*["']?[\w.-]*` + names + `["']?[ \t]*:[ \t]*[|>][+-]?[0-9]?[ \t]*\n)(?:[ \t]+[^\n]*\n?)+`)},
+}
+
+// sectionHints are in each text that a rule of sections finds something in, in small letters.
+var sectionHints = []string{"value:", ": |", ": >"}
+
 // rules about one line, in their order: a form before a name, since a form says more.
 var rules = []rule{
 	{EKSToken, regexp.MustCompile(`k8s-aws-v1\.[A-Za-z0-9_=-]+`)},
@@ -71,21 +81,36 @@ var rules = []rule{
 	{Signature, regexp.MustCompile(`(?i)(\bsignature=)[0-9a-f]{32,}`)},
 	{Credential, regexp.MustCompile(`(?i)(\bauthorization\\?["']?\s*[:=]\s*\[?\\?["']?(?:[a-z0-9-]+ )?)[^\s"'\\,\]]+`)},
 	{Credential, regexp.MustCompile(`(?i)(\bbearer )[A-Za-z0-9._~+/=-]{16,}`)},
+	{Credential, regexp.MustCompile(`(?i)(\b(?:set-)?cookie\\?["']?\s*[:=]\s*\[?\\?["']?)[^\n"'\]]+`)},
+	// Tokens of GitHub, GitLab, Slack, npm and Google, by the forms that their makers publish.
+	{Credential, regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|npm_[A-Za-z0-9]{36}|AIza[A-Za-z0-9_-]{35})`)},
+	{Credential, regexp.MustCompile(`(\bcurl\b[^\n|;]{0,400}?\s(?:-u|--user)[ =]["']?[^\s:"']{0,200}:)[^\s"']+`)},
+	{Credential, regexp.MustCompile(`(\bsshpass\s+-p\s*)\S+`)},
+	{Credential, regexp.MustCompile(`(\b[\w.-]{1,64}:)[^\s:@"']{1,400}@(?:tcp|udp|unix)\(`)},
 	{Password, regexp.MustCompile(`(://[^/\s:@"']{0,200}:)[^/\s@"']{1,400}@`)},
 	// Members of JSON, as they stand and within a string of JSON, where each quote has a backslash.
 	{Named, regexp.MustCompile(`(?i)("name"\s*:\s*"[\w.-]*` + names + `"\s*,\s*"value"\s*:\s*")(?:[^"\\\n]|\\.)+`)},
 	{Named, regexp.MustCompile(`(?i)(\\"name\\"\s*:\s*\\"[\w.-]*` + names + `\\"\s*,\s*\\"value\\"\s*:\s*\\")[^"\\]+(?:\\\\.[^"\\]*)*`)},
+	{Named, regexp.MustCompile(`(?i)("value"\s*:\s*")(?:[^"\\\n]|\\.)+"\s*,\s*"name"\s*:\s*"[\w.-]*` + names + `"`)},
+	// Structures as Go prints them.
+	{Named, regexp.MustCompile(`(?i)(\bname:[\w.-]*` + names + `,?\s*value:)[^\s,}]+`)},
+	{Named, regexp.MustCompile(`(?i)(\bSecret\{[^\n]*?Data:map\[string\][^\n{]*\{)[^\n]*`)},
 	{Named, regexp.MustCompile(`(?i)(` + names + `["']?\s*[:=]\s*\[?")(?:[^"\\\n]|\\.)+`)},
 	{Named, regexp.MustCompile(`(?i)(` + names + `["']?\s*[:=]\s*\[?')[^'\n]+`)},
 	{Named, regexp.MustCompile(`(?i)(` + names + `\\*["']?\s*[:=]\s*\[?\\+["'])[^"\\]+(?:\\\\.[^"\\]*)*`)},
 	// Variables of environments, lines of YAML, flags.
 	{Named, regexp.MustCompile(`(?i)(` + names + `=)[^\s"'&,;\\]+`)},
+	{Named, regexp.MustCompile(`(?i)(` + names + `[ \t]+=[ \t]*)[^\s"'&,;\\]{6,}`)},
 	{Named, regexp.MustCompile(`(?i)(` + names + `:[ \t]*)[^\s"'\\,;}\[\]{]{6,}`)},
 	{Named, regexp.MustCompile(`(?i)(--[\w-]*` + names + ` )[^\s"'-][^\s"']*`)},
 }
 
 // hints are in each line that a rule finds something in, in small letters. Most lines have none of them, and take no time.
-var hints = []string{"k8s-aws-v1.", "eyj", "x-amz-", "signature=", "bearer ", "://", "passw", "passphrase", "secret", "token", "key", "credential", "auth"}
+var hints = []string{
+	"k8s-aws-v1.", "eyj", "x-amz-", "signature=", "bearer ", "://", "passw", "_pass", "-pass", "sshpass", "_pwd", "-pwd",
+	"passphrase", "cookie", "curl", "@tcp(", "@udp(", "@unix(", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
+	"xox", "npm_", "aiza", "secret", "token", "key", "credential", "auth",
+}
 
 // A mark is one character of Unicode's private use while rules are applied, so that no rule takes it for text.
 const firstMark = '\uE000'
@@ -160,6 +185,11 @@ func plainText(text string) (string, Count) {
 	}, text)
 	if strings.Contains(text, "PRIVATE KEY") {
 		for _, r := range blocks {
+			text = replace(r, text, count)
+		}
+	}
+	if small := strings.ToLower(text); slices.ContainsFunc(sectionHints, func(hint string) bool { return strings.Contains(small, hint) }) {
+		for _, r := range sections {
 			text = replace(r, text, count)
 		}
 	}
