@@ -26,6 +26,8 @@ const (
 	answerTime = time.Minute
 	// mostAtOnce is how many commands run at once.
 	mostAtOnce = 2
+	// mostCalls is how many calls may wait for an answer.
+	mostCalls = 32
 )
 
 // asker runs the muster program.
@@ -37,6 +39,7 @@ type asker struct {
 	by     readaudit.Reader
 	now    func() time.Time
 	busy   chan struct{} // has an entry for each command that runs
+	calls  chan struct{} // has an entry for each call that is not answered yet
 }
 
 // answer is what a command says.
@@ -51,6 +54,12 @@ type answer struct {
 
 // ask runs a command line for a client.
 func (a *asker) ask(ctx context.Context, t tool, line []string, client string) (answer, error) {
+	select {
+	case a.calls <- struct{}{}:
+		defer func() { <-a.calls }()
+	default:
+		return answer{}, fmt.Errorf("%d calls wait already: wait for their answers", mostCalls)
+	}
 	select {
 	case a.busy <- struct{}{}:
 		defer func() { <-a.busy }()
@@ -107,7 +116,8 @@ func (a *asker) place(t tool, line []string) []string {
 	return append(append(append([]string{}, line[:words]...), flags...), line[words:]...)
 }
 
-// clean takes the secrets out of JSON that a command printed.
+// clean takes the secrets out of JSON that a command printed. Characters that a person would not see there are escaped: a
+// model reads them.
 func clean(printed []byte) (string, error) {
 	if len(bytes.TrimSpace(printed)) == 0 {
 		return "", nil
@@ -116,7 +126,7 @@ func clean(printed []byte) (string, error) {
 		return "", errors.New("muster printed what is not JSON")
 	}
 	text, _, err := redaction.JSON(json.RawMessage(printed))
-	return string(text), err
+	return string(termsafe.JSON(text)), err
 }
 
 // bounded keeps the beginning of what is written to it.

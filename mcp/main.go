@@ -14,6 +14,7 @@
 // What happens if:
 //
 //	an argument is refused       the client is told in one line, and nothing runs
+//	too many calls wait          a further one is refused
 //	an answer is too large       the command is ended, and the client is told to ask for less
 //	a command hangs              it is ended after a minute
 //	the client goes away         so does the server, with the commands that run
@@ -66,7 +67,7 @@ func main() {
 
 // serve answers one client until it goes away or the context ends.
 func serve(ctx context.Context, args []string, in io.ReadCloser, out io.WriteCloser) error {
-	a := &asker{now: time.Now, by: readaudit.Self(), busy: make(chan struct{}, mostAtOnce)}
+	a := &asker{now: time.Now, by: readaudit.Self(), busy: make(chan struct{}, mostAtOnce), calls: make(chan struct{}, mostCalls)}
 	stateDir := statedir.Default()
 	flags := flag.NewFlagSet("muster-mcp", flag.ContinueOnError)
 	flags.StringVar(&a.program, "muster", "", "the muster program; default: the one beside this program")

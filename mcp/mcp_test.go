@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,8 +28,11 @@ func connect(t *testing.T, as string, change func(*asker)) (*mcp.ClientSession, 
 		t.Fatal(err)
 	}
 	var reads []readaudit.Read
-	a := &asker{program: self, stateDir: "/state", now: time.Now, by: readaudit.Reader{UID: 7}, busy: make(chan struct{}, mostAtOnce)}
+	a := &asker{program: self, stateDir: "/state", now: time.Now, by: readaudit.Reader{UID: 7}, busy: make(chan struct{}, mostAtOnce), calls: make(chan struct{}, mostCalls)}
+	var mutex sync.Mutex // calls are answered side by side
 	a.record = func(r readaudit.Read) error {
+		mutex.Lock()
+		defer mutex.Unlock()
 		reads = append(reads, r)
 		return nil
 	}

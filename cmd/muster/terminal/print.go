@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"sigs.k8s.io/yaml"
+
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // PrintData writes a value as JSON or YAML.
@@ -20,7 +22,7 @@ func PrintData(w io.Writer, format string, value any) error {
 			return err
 		}
 	} else {
-		raw = append(raw, '\n')
+		raw = append(termsafe.JSON(raw), '\n')
 	}
 	_, err = w.Write(raw)
 	return err
