@@ -22,7 +22,7 @@ func TestFixesAreCommands(t *testing.T) {
 	call, flag := regexp.MustCompile(`\bmuster ([a-z][a-z -]*)`), regexp.MustCompile(`--([a-z][a-z-]+)`)
 	seen := 0
 	for _, c := range catalogue.All() {
-		for _, part := range strings.FieldsFunc(c.Fix, func(r rune) bool { return strings.ContainsRune(";,:", r) }) {
+		for _, part := range strings.FieldsFunc(c.Fix+";"+c.FixOnNode, func(r rune) bool { return strings.ContainsRune(";,:", r) }) {
 			found := call.FindStringSubmatch(part)
 			if found == nil {
 				continue

@@ -3,6 +3,7 @@
 package cause
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,12 +53,15 @@ const (
 	FromRequest       Source = "csr"           // the decision about a certificate signing request; the code is VERDICT/RULE
 	FromKubelet       Source = "kubelet"       // a line of the kubelet's log
 	FromAudit         Source = "audit"         // a refused request in the audit log; the code is STATUS/RESOURCE, such as 403/nodes
+	FromConfiguration Source = "configuration" // of a cluster: webhooks, APIServices, aws-auth, bindings, leaders; the code is WHAT/HOW
+	FromUnit          Source = "unit"          // a unit of systemd that is not as it should be, on its node; the code is UNIT/STATE, the text its last words
+	FromHost          Source = "host"          // a look at a node, on the node itself; the code is WHAT/HOW, such as Endpoint/Refused
 	FromAuthenticator Source = "authenticator" // a refused token in the authenticator's log; the code is the rule
 )
 
 // sources are all sources.
 func sources() []Source {
-	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromPod, FromClaim, FromService, FromEvent, FromRequest, FromKubelet, FromAudit, FromAuthenticator}
+	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromPod, FromClaim, FromService, FromEvent, FromRequest, FromKubelet, FromConfiguration, FromUnit, FromHost, FromAudit, FromAuthenticator}
 }
 
 // Passing reports whether evidence of the source is about a moment: a line that was written once. All other evidence is
@@ -77,6 +81,9 @@ type Signal struct {
 
 // Matches reports whether evidence with a code and a text is what the signal describes.
 func (s Signal) Matches(source Source, code, text string) bool {
+	if s.Source == FromKubelet && source == FromUnit && strings.HasPrefix(code, kubeletUnit) {
+		source, code = FromKubelet, "" // the last words of a kubelet that ended are lines of its log
+	}
 	if s.Source != source {
 		return false
 	}
@@ -86,6 +93,9 @@ func (s Signal) Matches(source Source, code, text string) bool {
 	in := func(fragment string) bool { return strings.Contains(text, fragment) }
 	return !slices.ContainsFunc(s.Without, in) && !slices.ContainsFunc(s.Text, func(fragment string) bool { return !in(fragment) })
 }
+
+// kubeletUnit begins the codes of the kubelet's unit.
+const kubeletUnit = "kubelet.service/"
 
 // Upstream is a message of a program that is not Muster's.
 type Upstream struct {
@@ -108,6 +118,8 @@ type Cause struct {
 	Sentence string `json:"sentence,omitempty"`
 	// Fix is what to do: a command or an edit. See [Placeholders].
 	Fix string `json:"fix,omitempty"`
+	// FixOnNode is what to do on a node that need not be a machine of Muster's, where that is something else than Fix.
+	FixOnNode string `json:"fixOnNode,omitempty"`
 	// Writer is the package that writes the identifier, below internal/; empty if none does.
 	Writer string `json:"writer,omitempty"`
 	// Signals by which the cause is known, beside its identifier. A single signal is enough.
@@ -131,6 +143,14 @@ type Cause struct {
 
 // Patience is how long an object has to have stood still before evidence of the cause counts.
 func (c Cause) Patience() time.Duration { return time.Duration(c.PatienceSeconds) * time.Second }
+
+// FixFor returns what to do: on any node, or from outside for what is Muster's.
+func (c Cause) FixFor(onNode bool) string {
+	if onNode {
+		return cmp.Or(c.FixOnNode, c.Fix)
+	}
+	return c.Fix
+}
 
 // Matches reports whether evidence shows the cause by one of its signals.
 func (c Cause) Matches(source Source, code, text string) bool {

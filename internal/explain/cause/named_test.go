@@ -3,13 +3,15 @@
 package cause_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"muster.dev/muster/internal/explain/cause"
 )
 
-// What parts write into conditions is what explain would say: a cause alone, and one with patience once that is over.
+// Parts write into conditions no other cause than explain would name: a single cause, and after its patience.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	c := catalogue(t)
@@ -63,5 +65,41 @@ func TestNamedBesideItsConsequence(t *testing.T) {
 	}
 	if got := c.Named(cause.FromReport, "x", "", 0); got != "" {
 		t.Errorf("of two: %q", got)
+	}
+}
+
+// A cause that can be seen on a node has a fix for any node, without commands about an installation of Muster's.
+func TestFixesOnNodes(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, c := range catalogue(t).All() {
+		if !slices.ContainsFunc(c.Signals, func(s cause.Signal) bool {
+			return s.Source == cause.FromKubelet || s.Source == cause.FromUnit || s.Source == cause.FromHost
+		}) {
+			continue
+		}
+		seen++
+		for _, word := range []string{"$MACHINE", "$GROUP", "muster logs", "muster exec", "muster status", "muster drill"} {
+			if strings.Contains(c.FixFor(true), word) {
+				t.Errorf("%s: on a node the fix has %s: %s", c.ID, word, c.FixFor(true))
+			}
+		}
+		if c.FixFor(false) != c.Fix {
+			t.Errorf("%s: from outside the fix is %q", c.ID, c.FixFor(false))
+		}
+	}
+	if seen < 20 {
+		t.Errorf("%d causes were looked at", seen)
+	}
+}
+
+// The last words of a kubelet that ended are lines of its log, and those of another unit are not.
+func TestLastWordsOfTheKubelet(t *testing.T) {
+	t.Parallel()
+	const words = "running with swap on is not supported"
+	for unit, want := range map[string]int{"kubelet.service/failed": 1, "kubelet.service/auto-restart": 1, "containers.service/failed": 0} {
+		if got := catalogue(t).Matching(cause.FromUnit, unit, words); len(got) != want {
+			t.Errorf("%s: %d causes", unit, len(got))
+		}
 	}
 }

@@ -46,7 +46,8 @@ generated from the files in [internal/explain/cause/causes](../internal/explain/
     muster explain machine i-0123456789abcdef0          # why a machine is not a node
     muster explain nodegroup default -o json            # for a program
     muster explain pod shop/web-0                       # a pod, a volume by its claim, or a service
-    muster explain --context production                 # any cluster of a kubeconfig: Nodes, certificate signing requests
+    muster explain --context production                 # any cluster of a kubeconfig: Nodes, requests, webhooks, Leases, aws-auth
+    sudo muster node explain                            # on a node itself: EKS's, kubeadm's, or Muster's
     muster explain --bundle muster.tar.gz               # an archive to send (bundle.md)
 
 The identifier of a cause never changes. Parts write it where they refuse, so that ` + "`muster status`, `muster get`" + ` and Events have
@@ -55,6 +56,9 @@ it, too. The first 69 numbers are those of the known reasons why a node does not
 A cause is named by evidence alone: the identifier that a part wrote, a reason or code that programs compare, or a message of upstream's
 that a test finds in the source of the version that Muster builds. Where nothing of that is there, explain says that the cause is not
 known, and shows what it saw.
+
+` + "`muster node explain`" + ` works on any node, with the files, units and probes of the node alone, and has the same exit codes. Where its fix
+is another, since the node need not be a machine of Muster's, it stands behind "on a node".
 
 Exit codes of ` + "`muster explain`" + `: 0 nothing is wrong, 1 a cause was found, 2 the command line or a name is wrong, 3 something is wrong and
 the cause is not known, 4 the management plane, or the cluster that may have the name, could not be asked.
@@ -112,6 +116,9 @@ func state(c cause.Cause) string {
 // section is what the page says of a cause that is named.
 func section(b *strings.Builder, c cause.Cause) {
 	fmt.Fprintf(b, "\n## %s\n\n%s. %s\n\nFix: %s\n", c.ID, strings.ToUpper(c.Title[:1])+c.Title[1:], c.Sentence, strings.ReplaceAll(c.Fix, "$", "\\$"))
+	if c.FixOnNode != "" {
+		fmt.Fprintf(b, "\nOn a node: %s\n", strings.ReplaceAll(c.FixOnNode, "$", "\\$"))
+	}
 	if len(c.Upstream) > 0 {
 		b.WriteString("\nUpstream's message:\n\n")
 	}

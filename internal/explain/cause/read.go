@@ -54,12 +54,12 @@ func check(c Cause) field.ErrorList {
 	for _, line := range []struct {
 		path, text string
 		limit      int
-	}{{"title", c.Title, MaxTitle}, {"sentence", c.Sentence, MaxSentence}, {"fix", c.Fix, MaxSentence}, {"why", c.Why, MaxSentence}} {
+	}{{"title", c.Title, MaxTitle}, {"sentence", c.Sentence, MaxSentence}, {"fix", c.Fix, MaxSentence}, {"fixOnNode", c.FixOnNode, MaxSentence}, {"why", c.Why, MaxSentence}} {
 		if len(line.text) > line.limit || strings.ContainsAny(line.text, "\n\t") {
 			wrong(line.path, line.text, fmt.Sprintf("must be one line of at most %d bytes", line.limit))
 		}
 	}
-	for _, word := range placeholderPattern.FindAllString(c.Fix, -1) {
+	for _, word := range placeholderPattern.FindAllString(c.Fix+" "+c.FixOnNode, -1) {
 		if !slices.Contains(Placeholders(), word) {
 			wrong("fix", word, "must be one of "+strings.Join(Placeholders(), ", "))
 		}

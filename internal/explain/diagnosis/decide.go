@@ -40,7 +40,7 @@ func Decide(catalogue cause.Catalogue, facts Facts, now time.Time) Report {
 // evidence of trouble that shows none. A cause that several parts have is told once.
 func wrong(catalogue cause.Catalogue, facts Facts, names map[string]string, now time.Time) (findings []Finding, other []Evidence) {
 	found, other := match(catalogue, facts, now)
-	findings = explain(without(found), names)
+	findings = explain(without(found), names, facts.OnNode)
 	for _, part := range facts.Parts {
 		of, more := wrong(catalogue, part, names, now)
 		other = append(other, more...)
@@ -174,8 +174,8 @@ func without(found map[cause.ID]*candidate) map[cause.ID]*candidate {
 	return left
 }
 
-// explain returns the causes that none of the others implies.
-func explain(found map[cause.ID]*candidate, names map[string]string) []Finding {
+// explain returns the causes that none of the others implies, with the fixes for a node or for a machine of Muster's.
+func explain(found map[cause.ID]*candidate, names map[string]string, onNode bool) []Finding {
 	implied := map[cause.ID]bool{}
 	for _, c := range found {
 		for _, id := range c.cause.Implies {
@@ -188,7 +188,7 @@ func explain(found map[cause.ID]*candidate, names map[string]string) []Finding {
 			continue
 		}
 		f := Finding{
-			Cause: id, Title: c.cause.Title, Step: c.cause.Step, Sentence: c.cause.Sentence, Fix: fill(c.cause.Fix, names),
+			Cause: id, Title: c.cause.Title, Step: c.cause.Step, Sentence: c.cause.Sentence, Fix: fill(c.cause.FixFor(onNode), names),
 			Evidence: newest(c.evidence),
 		}
 		for _, consequence := range c.cause.Implies {

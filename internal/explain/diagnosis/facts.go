@@ -20,6 +20,9 @@ type Facts struct {
 	Names map[string]string
 	// Healthy reports whether the object is as it should be.
 	Healthy bool
+	// OnNode reports whether the facts were gathered on the node itself, which need not be a machine of Muster's: fixes are
+	// then those for a node.
+	OnNode bool
 	// Idle reports whether the object stands still because it is to, such as a machine that is stopped.
 	Idle bool
 	// Steps that have been done, with their times; nil for an object without steps.

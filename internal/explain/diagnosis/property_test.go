@@ -153,6 +153,12 @@ func TestUnknownConditions(t *testing.T) {
 		{Source: cause.FromNode, Code: "NetworkingReady/InterfaceNotUp"},
 		{Source: cause.FromRequest, Code: "Failed/"},
 		{Source: cause.FromAuthenticator, Code: "reserved", Time: noon},
+		{Source: cause.FromHost, Code: "Endpoint/Failed", Text: "EOF"},
+		{Source: cause.FromHost, Code: "Endpoint/NoNameServer", Text: "i/o timeout"},
+		{Source: cause.FromHost, Code: "ClientCertificate/Unreadable"},
+		{Source: cause.FromUnit, Code: "kubelet.service/masked", Text: "kubelet.service is masked"},
+		{Source: cause.FromUnit, Code: "nodeadm-config.service/failed", Text: "unexpected EOF"},
+		{Source: cause.FromConfiguration, Code: "Webhook/Deployments"},
 	} {
 		e.Object, e.Trouble = "machine/i-1", true
 		for _, f := range []diagnosis.Facts{was(), joining(time.Hour, cause.Launched)} {
