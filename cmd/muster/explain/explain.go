@@ -154,12 +154,12 @@ func (e *explainCommand) run(ctx context.Context, args []string) error {
 	case e.output != terminal.FormatTable:
 		err = terminal.PrintData(e.Out, e.output, reports[0])
 	default:
-		err = e.tell(reports[0])
+		err = Tell(e.Out, reports[0])
 	}
 	if err != nil {
 		return err
 	}
-	return exit(reports...)
+	return Exit(reports...)
 }
 
 // unasked says why nothing can be explained, and returns the exit code. An error of the command line is returned as it is.
@@ -190,8 +190,8 @@ func (q *question) explain(ctx context.Context, catalogue cause.Catalogue, args 
 	return []diagnosis.Report{diagnosis.Decide(catalogue, facts, q.snapshot.At)}, []diagnosis.Facts{facts}, nil
 }
 
-// exit is the exit code of reports, as an error; nil for 0.
-func exit(reports ...diagnosis.Report) error {
+// Exit returns the exit code of reports as an error: 1 for a cause, 3 for what is not known; nil for 0.
+func Exit(reports ...diagnosis.Report) error {
 	has := func(v diagnosis.Verdict) bool {
 		return slices.ContainsFunc(reports, func(r diagnosis.Report) bool { return r.Verdict == v })
 	}

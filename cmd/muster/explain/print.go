@@ -38,7 +38,7 @@ func (e *explainCommand) print(q *question, reports []diagnosis.Report) error {
 				return err
 			}
 		}
-		if err := e.tell(r); err != nil {
+		if err := Tell(e.Out, r); err != nil {
 			return err
 		}
 	}
@@ -53,8 +53,8 @@ func (e *explainCommand) print(q *question, reports []diagnosis.Report) error {
 	return err
 }
 
-// tell prints a report for people.
-func (e *explainCommand) tell(r diagnosis.Report) error {
+// Tell prints a report for people.
+func Tell(out io.Writer, r diagnosis.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %s\n", r.Kind, termsafe.Line(r.Name), inWords(r))
 	for _, f := range r.Causes {
@@ -80,7 +80,7 @@ func (e *explainCommand) tell(r diagnosis.Report) error {
 		fmt.Fprintf(&b, "  %-20s%s%s\n", s.Step, s.State, at)
 	}
 	unseen(&b, r.Unseen)
-	_, err := io.WriteString(e.Out, b.String())
+	_, err := io.WriteString(out, b.String())
 	return err
 }
 

@@ -4,13 +4,17 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"muster.dev/muster/cmd/muster/explain"
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/node/hostjoin"
 )
 
 type joinCommand struct {
@@ -123,13 +127,28 @@ func (j *joinCommand) run(ctx context.Context) error {
 	}
 	report, err := h.Join(ctx, request)
 	if err != nil {
-		return err
+		return because(ctx, err, explain.Node)
 	}
 	if j.format != terminal.FormatTable {
 		return terminal.PrintData(j.Out, j.format, report)
 	}
 	fmt.Fprintf(j.Err, "\nNode %s has joined %s in %.1f s, of which muster itself took %.2f s.\n", report.NodeName, report.Endpoint, report.Seconds, report.OwnSeconds)
 	return nil
+}
+
+// because adds to the error of a node that is not Ready what the host itself knows of the cause.
+func because(ctx context.Context, err error, look func(context.Context) (diagnosis.Report, error)) error {
+	if !errors.Is(err, hostjoin.ErrNotReady) || ctx.Err() != nil {
+		return err
+	}
+	report, unexplained := look(ctx)
+	if unexplained != nil {
+		return err
+	}
+	for _, f := range report.Causes {
+		err = fmt.Errorf("%w\n  %s: %s. %s\n  fix: %s", err, f.Cause, f.Title, f.Sentence, f.Fix)
+	}
+	return fmt.Errorf("%w\n  more: muster node explain", err)
 }
 
 // CheckTimeout refuses a --timeout that is over before anything is tried, which would look as if nobody answered.

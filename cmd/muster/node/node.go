@@ -50,6 +50,7 @@ subcommand, is its process number one.`,
 		newNodeInitCommand(o),
 		newNodeConfigCommand(),
 		newNodeCertsCommand(o),
+		newNodeExplainCommand(o),
 		newNodeRotateCommand(o),
 		newNodeWatchCommand(o),
 	)

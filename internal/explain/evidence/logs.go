@@ -41,7 +41,7 @@ type HostLogs struct {
 // Kubelet implements [Logs]. The lines are a machine's own word.
 func (h HostLogs) Kubelet(ctx context.Context, machine string, since time.Time) ([]diagnosis.Evidence, error) {
 	return h.read(ctx, logs.Machine(h.Dir, machine), "kubelet", since, func(line []byte) (diagnosis.Evidence, bool) {
-		return kubeletLine(line, machine)
+		return KubeletLine(line, "machine/"+machine, "muster logs "+machine+" --component kubelet")
 	})
 }
 
@@ -124,14 +124,14 @@ func bounded(text string) string {
 // (kubernetes, pkg/kubelet/kubelet.go).
 const mirrorPods = "Unable to register mirror pod because node is not registered yet"
 
-// kubeletLine is the evidence in a line of a kubelet's log: what is an error, or has no header, as the last words of a
-// kubelet that ends.
-func kubeletLine(line []byte, machine string) (diagnosis.Evidence, bool) {
+// KubeletLine returns the evidence in a line of a kubelet's log, without its time: what is an error, or has no header, as
+// the last words of a kubelet that ends. The object is what it is about, and look the command that shows the log.
+func KubeletLine(line []byte, object, look string) (diagnosis.Evidence, bool) {
 	if len(line) == 0 || line[0] == 'I' || bytes.Contains(line, []byte(mirrorPods)) {
 		return diagnosis.Evidence{}, false
 	}
 	return diagnosis.Evidence{
-		Source: cause.FromKubelet, Object: "machine/" + machine, Look: "muster logs " + machine + " --component kubelet", Text: bounded(string(line)), Trouble: line[0] == 'E' || line[0] == 'F',
+		Source: cause.FromKubelet, Object: object, Look: look, Text: bounded(string(line)), Trouble: line[0] == 'E' || line[0] == 'F',
 	}, true
 }
 

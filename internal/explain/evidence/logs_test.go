@@ -168,7 +168,7 @@ func FuzzLines(f *testing.F) {
 		if e, ok := auditLine([]byte(text), "n"); ok && !strings.Contains(text, "system:node:n") {
 			t.Errorf("%+v", e)
 		}
-		if e, ok := kubeletLine([]byte(text), "i-1"); ok && len(e.Text) > keptBytes+len("…") {
+		if e, ok := KubeletLine([]byte(text), "machine/i-1", "x"); ok && len(e.Text) > keptBytes+len("…") {
 			t.Errorf("%d bytes", len(e.Text))
 		}
 		count := 0

@@ -81,12 +81,15 @@ func (j *joining) bootstrap(ctx context.Context) error {
 	return j.explain(ctx, j.node(ctx))
 }
 
+// ErrNotReady says that a kubelet runs, and that its node is not Ready in the time that was given.
+var ErrNotReady = errors.New("the node is not Ready")
+
 // explain says what to do when a wait has come to an end without its object.
 func (j *joining) explain(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("the node is not Ready after %s; the kubelet goes on trying: run the same muster join again to see on, look at journalctl -u kubelet, or take it back with muster leave", j.request.Timeout)
+	return fmt.Errorf("%w after %s; the kubelet goes on trying: run the same muster join again to see on, look at journalctl -u kubelet, or take it back with muster leave", ErrNotReady, j.request.Timeout)
 }
 
 // watchUnit says when the kubelet ends again and again, which no request tells of.
