@@ -41,24 +41,27 @@ func (e *explainCommand) askElsewhere(ctx context.Context) (*question, error) {
 		return nil, err
 	}
 	snapshot := &evidence.Snapshot{Of: map[string]evidence.Cluster{}, At: e.now()}
-	snapshot.ReadCluster(ctx, api.Address, api)
+	apis := map[string]client.Reader{api.Address: api}
+	snapshot.ReadClusters(ctx, apis)
+	snapshot.ReadElsewhere(ctx, api.Address, api)
 	if of := snapshot.Of[api.Address]; len(of.Unseen) > 0 && len(of.Nodes)+len(of.Requests) == 0 {
 		return nil, fmt.Errorf("%s: %s", of.Unseen[0].What, of.Unseen[0].Why)
 	}
-	return &question{snapshot: snapshot, apis: map[string]client.Reader{api.Address: api}, foreign: true}, nil
+	return &question{snapshot: snapshot, apis: apis, foreign: true}, nil
 }
 
-// everythingForeign explains what is wrong with the Nodes of clusters elsewhere, and the requests that were denied or failed there. A
+// everythingForeign explains what is wrong with clusters elsewhere and their Nodes, and the requests that were denied or failed there. A
 // request that waits may wait for a person, so that it is explained by its name alone.
 func (q *question) everythingForeign(catalogue cause.Catalogue) (reports []diagnosis.Report, facts []diagnosis.Facts) {
 	s := q.snapshot
 	add := func(f diagnosis.Facts) {
-		if r := diagnosis.Decide(catalogue, f, s.At); r.Verdict == diagnosis.Found || r.Verdict == diagnosis.NotKnown {
+		if r := q.decide(catalogue, f); r.Verdict == diagnosis.Found || r.Verdict == diagnosis.NotKnown {
 			reports, facts = append(reports, r), append(facts, f)
 		}
 	}
 	for _, cluster := range q.clusters() {
 		of := s.Of[cluster]
+		add(s.ClusterElsewhere(cluster))
 		for i := range of.Nodes {
 			add(s.Node(cluster, &of.Nodes[i]))
 		}

@@ -73,6 +73,7 @@ or its private address; a host that joined by its Node; a pod, a volume (by its 
 services are read by their names alone.
 
 With --kubeconfig or --context the cluster is any cluster, which need not be Muster's, and KIND is node, csr, pod, volume, service or host.
+Without a name, its Leases, bindings, webhooks, APIServices and aws-auth are looked at, too. On a node itself: muster node explain.
 
 Exit codes: 0 nothing is wrong, 1 a cause was found, 2 the command line or a name is wrong, 3 something is wrong and the cause is
 not known, 4 the management plane, or the cluster that may have the name, could not be asked. With --bundle: 0 the archive is written,
@@ -187,7 +188,7 @@ func (q *question) explain(ctx context.Context, catalogue cause.Catalogue, args 
 	if err != nil {
 		return nil, nil, terminal.UsageError{Err: err}
 	}
-	return []diagnosis.Report{diagnosis.Decide(catalogue, facts, q.snapshot.At)}, []diagnosis.Facts{facts}, nil
+	return []diagnosis.Report{q.decide(catalogue, facts)}, []diagnosis.Facts{facts}, nil
 }
 
 // Exit returns the exit code of reports as an error: 1 for a cause, 3 for what is not known; nil for 0.
@@ -235,9 +236,9 @@ func (e *explainCommand) ask(ctx context.Context) (*question, error) {
 			snapshot.Missed(name, err)
 			continue
 		}
-		snapshot.ReadCluster(ctx, name, api)
 		q.apis[name] = api
 	}
+	snapshot.ReadClusters(ctx, q.apis)
 	if e.Cluster != "" && len(snapshot.Of) == 0 {
 		return nil, terminal.UsageError{Err: fmt.Errorf("--cluster: there is no cluster %q; muster get clusters lists those that there are", e.Cluster)}
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,14 +45,12 @@ func (q *question) placed(ctx context.Context, kind, name string) (diagnosis.Fac
 	}
 	var found []diagnosis.Facts
 	var unread []error
-	for _, cluster := range slices.Sorted(maps.Keys(q.apis)) {
-		at.Cluster = cluster
-		f, err := readerOf(kind)(ctx, q.apis[cluster], at, q.snapshot.At)
+	for _, answer := range q.everywhere(ctx, kind, at) {
 		switch {
-		case err == nil:
-			found = append(found, f)
-		case !apierrors.IsNotFound(err):
-			unread = append(unread, fmt.Errorf("cluster %s: %w", cluster, err))
+		case answer.err == nil:
+			found = append(found, answer.facts)
+		case !apierrors.IsNotFound(answer.err):
+			unread = append(unread, fmt.Errorf("cluster %s: %w", answer.cluster, answer.err))
 		}
 	}
 	for _, cluster := range q.clusters() {
@@ -66,6 +65,29 @@ func (q *question) placed(ctx context.Context, kind, name string) (diagnosis.Fac
 		return diagnosis.Facts{}, fmt.Errorf("there is no %s %s", kind, at)
 	}
 	return q.only(kind, at.String(), found, nil)
+}
+
+// answer is what a cluster says of an object.
+type answer struct {
+	cluster string
+	facts   diagnosis.Facts
+	err     error
+}
+
+// everywhere asks all clusters for an object, side by side, and returns their answers by the clusters' names.
+func (q *question) everywhere(ctx context.Context, kind string, at evidence.Place) []answer {
+	answers := make([]answer, len(q.apis))
+	var group sync.WaitGroup
+	for i, cluster := range slices.Sorted(maps.Keys(q.apis)) {
+		at := at
+		at.Cluster = cluster
+		group.Go(func() {
+			facts, err := readerOf(kind)(ctx, q.apis[cluster], at, q.snapshot.At)
+			answers[i] = answer{cluster, facts, err}
+		})
+	}
+	group.Wait()
+	return answers
 }
 
 // host are the facts of a host that joined, which is a Node that is of no machine.

@@ -21,7 +21,7 @@ func (q *question) overview(reports []diagnosis.Report) diagnosis.Overview {
 		all.Reports = []diagnosis.Report{}
 	}
 	for _, name := range q.clusters() {
-		all.Unseen = append(all.Unseen, q.snapshot.Of[name].Unseen...)
+		all.Unseen = slices.Concat(all.Unseen, q.snapshot.Of[name].Unseen, q.snapshot.Of[name].Blind)
 	}
 	return all
 }

@@ -189,7 +189,7 @@ func choose[T any, P object[T]](q *question, kind kinds.Kind, all []T, name stri
 func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) (reports []diagnosis.Report, facts []diagnosis.Facts) {
 	s := q.snapshot
 	add := func(f diagnosis.Facts) {
-		if r := diagnosis.Decide(catalogue, f, s.At); r.Verdict == diagnosis.Found || r.Verdict == diagnosis.NotKnown {
+		if r := q.decide(catalogue, f); r.Verdict == diagnosis.Found || r.Verdict == diagnosis.NotKnown {
 			reports, facts = append(reports, r), append(facts, f)
 		}
 	}
@@ -206,7 +206,7 @@ func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) (r
 		if q.cluster != "" && !kinds.IsOf(g, q.cluster) {
 			continue
 		}
-		if f := s.Group(g); !repeated(f, diagnosis.Decide(catalogue, f, s.At), reports) {
+		if f := s.Group(g); !repeated(f, q.decide(catalogue, f), reports) {
 			add(f)
 		}
 	}

@@ -14,9 +14,12 @@ import (
 	"syscall"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -126,7 +129,8 @@ func dialFor(o *terminal.Options, name string, config *rest.Config, kinds client
 func NewScheme() (*runtime.Scheme, error) {
 	return schemeOf(groupKinds{
 		v1alpha1.GroupVersion: v1alpha1.AddToScheme, corev1.SchemeGroupVersion: corev1.AddToScheme, certificatesv1.SchemeGroupVersion: certificatesv1.AddToScheme,
-		discoveryv1.SchemeGroupVersion: discoveryv1.AddToScheme,
+		discoveryv1.SchemeGroupVersion: discoveryv1.AddToScheme, admissionregistrationv1.SchemeGroupVersion: admissionregistrationv1.AddToScheme, rbacv1.SchemeGroupVersion: rbacv1.AddToScheme,
+		coordinationv1.SchemeGroupVersion: coordinationv1.AddToScheme,
 	})
 }
 
@@ -158,6 +162,11 @@ func NewMapper() meta.RESTMapper {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
 	mapper.Add(SnapshotContents(), meta.RESTScopeRoot)
+	mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), meta.RESTScopeRoot)
+	mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), meta.RESTScopeRoot)
+	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
+	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, meta.RESTScopeRoot)
 	mapper.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), meta.RESTScopeRoot)
 	return mapper
 }

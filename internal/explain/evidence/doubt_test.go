@@ -174,7 +174,7 @@ func TestClusterThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		s := snapshot(evidence.Cluster{})
-		s.ReadCluster(t.Context(), "home", stuck{})
+		s.ReadClusters(t.Context(), map[string]client.Reader{"home": stuck{}})
 		if took := time.Since(begun); took > 10*time.Second || len(s.Of["home"].Unseen) != 3 {
 			t.Errorf("it took %s: %+v", took, s.Of["home"])
 		}

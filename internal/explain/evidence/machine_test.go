@@ -205,7 +205,7 @@ func TestReadAndReadCluster(t *testing.T) {
 	if _, err := evidence.Read(t.Context(), api("*v1alpha1.Update"), noon); err == nil || !strings.Contains(err.Error(), "Updates") {
 		t.Errorf("without Updates: %v", err)
 	}
-	s.ReadCluster(t.Context(), "home", api("*v1.CertificateSigningRequest"))
+	s.ReadClusters(t.Context(), map[string]client.Reader{"home": api("*v1.CertificateSigningRequest")})
 	if of := s.Of["home"]; len(of.Nodes) != 1 || len(of.Unseen) != 1 || !strings.Contains(of.Unseen[0].What, "certificate") {
 		t.Errorf("%+v", of)
 	}

@@ -77,7 +77,7 @@ func ofGroup(g *v1alpha1.NodeGroup, ready *metav1.Condition) []diagnosis.Evidenc
 // ClusterFacts returns the facts of a cluster.
 func (s *Snapshot) ClusterFacts(c *v1alpha1.Cluster) diagnosis.Facts {
 	f := diagnosis.Facts{
-		Kind: "cluster", Name: c.Spec.Name, Since: c.CreationTimestamp.Time, Patience: clusterPatience, Unseen: s.Of[c.Spec.Name].Unseen,
+		Kind: "cluster", Name: c.Spec.Name, Since: c.CreationTimestamp.Time, Patience: clusterPatience, Unseen: slices.Concat(s.Of[c.Spec.Name].Unseen, s.Of[c.Spec.Name].Blind),
 		Names: map[string]string{"$CLUSTER": c.Spec.Name, "$NAME": c.Spec.Name},
 	}
 	ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
@@ -85,6 +85,12 @@ func (s *Snapshot) ClusterFacts(c *v1alpha1.Cluster) diagnosis.Facts {
 		return f
 	}
 	f.Since, f.Healthy = ready.LastTransitionTime.Time, ready.Status == metav1.ConditionTrue
+	f.Evidence = slices.Clone(s.Of[c.Spec.Name].Configuration)
+	if limit := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAPIServerMemoryLimited); !f.Healthy && limit != nil && limit.Status == metav1.ConditionTrue {
+		f.Evidence = append(f.Evidence, diagnosis.Evidence{
+			Source: cause.FromCluster, Object: "cluster/" + c.Spec.Name, Look: "muster get cluster " + c.Spec.Name + " -o yaml", Code: limit.Type + "/" + limit.Reason, Text: limit.Message,
+		})
+	}
 	if !f.Healthy {
 		f.Evidence = append(f.Evidence, diagnosis.Evidence{
 			Source: cause.FromCluster, Object: "cluster/" + c.Spec.Name, Look: "muster get cluster " + c.Spec.Name + " -o yaml", Time: ready.LastTransitionTime.UTC(),
@@ -140,6 +146,7 @@ func (s *Snapshot) Request(cluster, name string) (diagnosis.Facts, bool) {
 		if e, ok := ofReview(r); ok {
 			f.Evidence = append(f.Evidence, e)
 		}
+		f.Evidence = append(f.Evidence, s.Of[cluster].ofApproval(r, requests[i].Spec.Groups)...)
 		return f, true
 	}
 	return diagnosis.Facts{}, false
@@ -149,7 +156,7 @@ func (s *Snapshot) Request(cluster, name string) (diagnosis.Facts, bool) {
 func (s *Snapshot) Node(cluster string, n *corev1.Node) diagnosis.Facts {
 	f := diagnosis.Facts{
 		Kind: "node", Name: n.Name, Since: n.CreationTimestamp.Time, Patience: joinPatience, Unseen: slices.Clone(s.Of[cluster].Unseen),
-		Names: map[string]string{"$NODE": n.Name, "$CLUSTER": cluster, "$NAME": n.Name}, Evidence: ofNode(n),
+		Names: map[string]string{"$NODE": n.Name, "$CLUSTER": cluster, "$NAME": n.Name}, Evidence: append(ofNode(n), s.Of[cluster].ofLease(n.Name)...),
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {

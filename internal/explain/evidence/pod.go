@@ -3,6 +3,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -121,7 +122,7 @@ func readOne(ctx context.Context, api client.Reader, at Place, into client.Objec
 	return api.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: at.Name}, into)
 }
 
-// addEvents adds the Events of the last hour about an object that is not as it should be: of each reason the newest. An
+// addEvents adds the Events of the last hour about an object that is not as it should be: of each reason and writer the newest. An
 // Event tells what was, so that it is no trouble by itself.
 func addEvents(ctx context.Context, f *diagnosis.Facts, api client.Reader, kind string, at Place, now time.Time) {
 	var events corev1.EventList
@@ -136,12 +137,13 @@ func addEvents(ctx context.Context, f *diagnosis.Facts, api client.Reader, kind 
 		if e.InvolvedObject.Kind != kind || now.Sub(when) > eventAge {
 			continue
 		}
-		if before, ok := newest[e.Reason]; !ok || lastSeen(&before).Before(when) {
-			newest[e.Reason] = e
+		by := e.Reason + " " + cmp.Or(e.ReportingController, e.Source.Component) // several schedulers have one reason
+		if before, ok := newest[by]; !ok || lastSeen(&before).Before(when) {
+			newest[by] = e
 		}
 	}
-	for _, reason := range slices.Sorted(maps.Keys(newest)) {
-		e := newest[reason]
+	for _, by := range slices.Sorted(maps.Keys(newest)) {
+		e := newest[by]
 		f.Evidence = append(f.Evidence, diagnosis.Evidence{
 			Source: cause.FromEvent, Object: f.Kind + "/" + at.String(), Look: "kubectl get events --namespace " + at.Namespace + " --field-selector involvedObject.name=" + at.Name,
 			Time: since(&e).UTC(), Code: e.Reason, Text: bounded(e.Message),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -37,7 +38,13 @@ type Cluster struct {
 	Requests []certificatesv1.CertificateSigningRequest
 	// Events about requests, by the name of the request.
 	Events map[string][]corev1.Event
-	// Unseen is what could not be read.
+	// Configuration is the evidence of webhooks, APIServices and aws-auth that keep nodes or pods away.
+	Configuration []diagnosis.Evidence
+	// Elsewhere is what else was read of a cluster that is not of an installation of Muster's; nil of one that is.
+	Elsewhere *Elsewhere
+	// Blind is what could not be read of either, besides the Nodes, requests and Events.
+	Blind []diagnosis.Unseen
+	// Unseen is what could not be read of the Nodes, requests and Events.
 	Unseen []diagnosis.Unseen
 }
 
@@ -119,10 +126,26 @@ func Read(ctx context.Context, management client.Reader, now time.Time) (*Snapsh
 	return s, nil
 }
 
-// ReadCluster reads the API server of one cluster, and keeps what it found or why nothing was found.
-func (s *Snapshot) ReadCluster(ctx context.Context, name string, api client.Reader) {
-	ctx, cancel := context.WithTimeout(ctx, readTime) // of all three: an API server that hangs answers none
+// ReadClusters reads the API servers of clusters, by their names, and keeps what it found or why nothing was found. They
+// are asked side by side, and all have the same time: clusters that hang are not waited for one after another.
+func (s *Snapshot) ReadClusters(ctx context.Context, apis map[string]client.Reader) {
+	ctx, cancel := context.WithTimeout(ctx, readTime) // of all lists: an API server that hangs answers none
 	defer cancel()
+	var mutex sync.Mutex
+	var group sync.WaitGroup
+	for name, api := range apis {
+		group.Go(func() {
+			c := readCluster(ctx, name, api)
+			mutex.Lock()
+			defer mutex.Unlock()
+			s.Of[name] = c
+		})
+	}
+	group.Wait()
+}
+
+// readCluster reads the API server of one cluster.
+func readCluster(ctx context.Context, name string, api client.Reader) Cluster {
 	var c Cluster
 	var nodes corev1.NodeList
 	var requests certificatesv1.CertificateSigningRequestList
@@ -146,7 +169,12 @@ func (s *Snapshot) ReadCluster(ctx context.Context, name string, api client.Read
 			c.Events[e.InvolvedObject.Name] = append(c.Events[e.InvolvedObject.Name], e)
 		}
 	}
-	s.Of[name] = c
+	if len(c.Unseen) == 0 { // else it says so, and is not asked again
+		configuration := &configurationReader{cluster: name, api: api}
+		configuration.read(ctx)
+		c.Configuration, c.Blind = configuration.evidence, configuration.unseen
+	}
+	return c
 }
 
 // Missed notes why a cluster's own API server was not read.
