@@ -110,6 +110,11 @@ test: build .build/testcount .build/stories ## unit tests, and the core stories 
 stories: build .build/testcount .build/stories ## every story but those of `make soak`; rewrites their times in test/stories/times.txt
 	@tools/testneeds.sh
 	@.build/testcount -log .build/logs/stories.log -- $(AS_BUILT) .build/stories -all
+	@$(AS_BUILT) go run ./tools/causetable .build/logs/stories.log
+
+.PHONY: causes
+causes: ## each cause of docs/causes.md: whether it is named, after how many seconds and from where, by the log of `make stories` (LOG= for another)
+	@$(AS_BUILT) go run ./tools/causetable $(or $(LOG),.build/logs/stories.log)
 
 .PHONY: soak
 soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, the key of service account tokens replaced for ten minutes under load, an upgrade of Muster under a PostgreSQL, killed again and again, a plane of which each process is killed at each step of a change, 5,000 nodes that are held for ten minutes, an update of three hundred simulated machines with pods, and 20 busy healthy machines whose monitors have nothing to say (200 minutes; BUSY=1440 listens to those for a day, with SOAK_TIMEOUT=30h)

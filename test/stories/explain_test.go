@@ -13,14 +13,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestExplain has causes happen for real, and asks muster explain for each: the identifier, alone, with evidence, and
 // the exit code. A machine that is Ready has none, and one that is on its way neither.
 // A bundle of it has none of its secrets.
 //
-//story:about explain/cause explain/diagnosis explain/evidence explain/supportbundle explain/redaction explain/readaudit iam/refusalcause ./cmd/muster/explain ./cmd/muster/mcp ./mcp
+//story:about explain/cause explain/diagnosis explain/evidence explain/supportbundle explain/redaction explain/readaudit explain/nodeevidence iam/refusalcause ./cmd/muster/explain ./cmd/muster/node ./cmd/muster/mcp ./mcp
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -46,6 +45,8 @@ func TestExplain(t *testing.T) {
 		{"a request for another's name", deniedRequest},
 		{"a kubelet that is silent", silentKubelet},
 		{"objects of the cluster", badObjects},
+		{"servers that the API server asks", awayServers},
+		{"the machine by itself", machineItself},
 		{"an assistant", assistantAsks},
 		{"a Node that is deleted", deletedNode},
 	} {
@@ -71,6 +72,9 @@ func badGroups(t *testing.T, i *installation) {
 			i := i.in(t)
 			i.apply(fmt.Sprintf("{apiVersion: muster.dev/v1alpha1, kind: NodeGroup, metadata: {namespace: muster, name: %[1]s}, spec: {name: %[1]s, scalingConfig: {desiredSize: 1}, %[2]s}}", name, test.spec), managementContext)
 			i.explains("nodegroup", name, 1, test.cause)
+			if out, _ := i.muster("get", "nodegroup", name, "-o", "yaml"); strings.Count(out, test.cause+": ") != 1 {
+				t.Errorf("the group does not say %s, once:\n%s", test.cause, out)
+			}
 			if id := i.machineOf(name); id != "" {
 				i.explains("machine", id, 1, test.cause)
 			}
@@ -183,6 +187,42 @@ func badObjects(t *testing.T, i *installation, machine string) {
 	i.mustKubectl("delete", "--wait=false", "pod/large", "pod/ends", "pod/refers", "pod/claims", "pvc/nothing", "service/lonely")
 }
 
+// awayServers has a webhook and an APIService whose Service nobody serves, and asks what is wrong with the cluster.
+func awayServers(_ *testing.T, i *installation, _ string) {
+	i.apply(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: nobody}, webhooks: [{name: nobody.muster.dev, failurePolicy: Fail, ` +
+		`sideEffects: None, admissionReviewVersions: [v1], timeoutSeconds: 1, clientConfig: {service: {namespace: default, name: nobody}}, ` +
+		`rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}`)
+	i.explains("cluster", "muster", 1, "M-POD-78")
+	i.mustKubectl("delete", "validatingwebhookconfiguration", "nobody")
+	i.explains("cluster", "muster", 0)
+	i.apply(`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.nobody.muster.dev}, spec: {group: nobody.muster.dev, version: v1, groupPriorityMinimum: 100, versionPriority: 100, ` +
+		`insecureSkipTLSVerify: true, service: {namespace: default, name: nobody}}}`)
+	i.explains("cluster", "muster", 1, "M-POD-79")
+	i.mustKubectl("delete", "apiservice", "v1.nobody.muster.dev")
+	i.explains("cluster", "muster", 0)
+}
+
+// machineItself asks a machine, by what it has itself: nothing is wrong, and then its kubelet is held.
+func machineItself(t *testing.T, i *installation, machine string) {
+	verdict := func(want string, exit int) {
+		t.Helper()
+		i.eventually("the machine says of itself that it is "+want, func() error {
+			out, talk, err := i.try("node", "explain", machine, "-o", "json")
+			var report struct{ Kind, Verdict string }
+			if unreadable := json.Unmarshal([]byte(out), &report); unreadable != nil || report.Kind != "node" || report.Verdict != want || code(err) != exit {
+				return fmt.Errorf("exit code %d: %s%s", code(err), out, talk)
+			}
+			return nil
+		})
+	}
+	verdict("Healthy", 0)
+	i.muster("drill", machine, "kubelet", "--for", "10m")
+	verdict("NotKnown", 3)
+	i.muster("drill", machine, "end")
+	verdict("Healthy", 0)
+	i.explains("machine", machine, 0)
+}
+
 // silentKubelet takes a machine's kubelet away for a while.
 func silentKubelet(_ *testing.T, i *installation, machine string) {
 	i.muster("drill", machine, "kubelet", "--for", "10m")
@@ -208,14 +248,17 @@ func code(err error) int {
 // explains waits until muster explain ends with a code and names the causes, and no others at any time.
 func (i *installation) explains(kind, name string, want int, causes ...string) {
 	i.t.Helper()
+	sources := map[string][]string{} // of the evidence, by cause
 	took := i.eventually(fmt.Sprintf("%s %s is explained by %v", kind, name, causes), func() error {
 		out, talk, err := i.try("explain", kind, name, "-o", "json")
 		var report struct {
 			Verdict string `json:"verdict"`
 			Causes  []struct {
-				Cause    string           `json:"cause"`
-				Fix      string           `json:"fix"`
-				Evidence []map[string]any `json:"evidence"`
+				Cause    string `json:"cause"`
+				Fix      string `json:"fix"`
+				Evidence []struct {
+					Source string `json:"source"`
+				} `json:"evidence"`
 			} `json:"causes"`
 		}
 		if unreadable := json.Unmarshal([]byte(out), &report); unreadable != nil {
@@ -224,6 +267,11 @@ func (i *installation) explains(kind, name string, want int, causes ...string) {
 		var found []string
 		for _, c := range report.Causes {
 			found = append(found, c.Cause)
+			for _, e := range c.Evidence {
+				if !slices.Contains(sources[c.Cause], e.Source) {
+					sources[c.Cause] = append(sources[c.Cause], e.Source)
+				}
+			}
 			if c.Fix == "" || len(c.Evidence) == 0 {
 				i.t.Errorf("%s has no fix, or no evidence:\n%s", c.Cause, out)
 			}
@@ -236,5 +284,7 @@ func (i *installation) explains(kind, name string, want int, causes ...string) {
 		}
 		return nil
 	})
-	i.t.Logf("%s %s: %v after %v", kind, name, causes, took.Round(100*time.Millisecond))
+	for _, id := range causes { // as tools/causetable reads it
+		i.t.Logf("explained %s of a %s after %.1f s from %s", id, kind, took.Seconds(), strings.Join(sources[id], ","))
+	}
 }
