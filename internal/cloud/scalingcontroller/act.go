@@ -274,6 +274,9 @@ func (v *view) sum(now time.Time) {
 		if g.Spec.Change != nil {
 			g.Status.Settled = g.Spec.Change.ID
 		}
+		for i := range g.Status.Instances { // the rebalancing is over
+			g.Status.Instances[i].Spare = false
+		}
 	}
 	meta.SetStatusCondition(&g.Status.Conditions, condition)
 }

@@ -25,15 +25,6 @@ func replacing(now time.Time) string {
 	return at(now) + " an instance was launched in response to an unhealthy instance needing to be replaced."
 }
 
-func balanced(now time.Time, zone string, from, to int) string {
-	return fmt.Sprintf("%s instances were launched to balance instances in zones %s with other zones resulting in more than desired number of instances in the group.  %s",
-		at(now), zone, grown(now, "", from, to))
-}
-
-func balancedFirst(now time.Time, id, zone string) string {
-	return fmt.Sprintf("%s instance %s of zone %s was taken out of service to balance instances with other zones.", at(now), id, zone)
-}
-
 func shrunk(now time.Time, change, id string, from, to int) string {
 	cause := fmt.Sprintf("%s an instance was taken out of service %s, shrinking the capacity from %d to %d.  %s instance %s was selected for termination.", at(now), differs, from, to, at(now), id)
 	if change != "" {

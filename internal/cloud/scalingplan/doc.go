@@ -11,7 +11,8 @@
 //	        (termination hooks)
 //
 // At all times
-//   - the instances that count have at most the group's maximum of capacity, also while zones are rebalanced or instances replaced
+//   - the instances that count have at most the group's maximum of capacity, also while instances are replaced; while zones
+//     are rebalanced one instance more
 //   - no instance ends for a smaller size, another zone or a refresh if the group would have less than its minimum
 //   - protected instances do not end for a smaller size or another zone
 //

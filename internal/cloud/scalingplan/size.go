@@ -5,9 +5,12 @@ package scalingplan
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
+	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/zonebalance"
 )
 
 // grow asks for instances until the group has the capacity.
@@ -108,23 +111,45 @@ func (p *planner) shrink(target int) {
 			return
 		}
 		surplus -= victim.Type.Weight
-		p.end(victim, shrunk(p.now, p.g.Change, victim.ID, have, have-victim.Type.Weight))
+		p.end(victim, p.balanced(victim, shrunk(p.now, p.g.Change, victim.ID, have, have-victim.Type.Weight)))
 	}
 }
 
-// victim is the instance that goes first when the group shrinks, of at most a weight: in the zone with the most instances,
-// by the policies. Nil if none may go.
-func (p *planner) victim(weight int) *Instance {
-	zones, _ := p.spread()
-	var zone string
-	for k := range p.all {
-		if i := &p.all[k]; p.dispensable(i, weight) && (zone == "" || zones[i.Zone] > zones[zone] || zones[i.Zone] == zones[zone] && i.Zone < zone) {
-			zone = i.Zone
+// balanced is why an instance ends that is too many, after others were launched to balance zones, if any were.
+func (p *planner) balanced(victim *Instance, cause string) string {
+	var launched time.Time
+	var zones []string
+	for _, i := range p.all {
+		if i.Spare && i.Counts() && i.ID != victim.ID {
+			launched, zones = i.Launched, append(zones, i.Zone)
 		}
 	}
+	if len(zones) == 0 {
+		return cause
+	}
+	return zonebalance.EndCause(launched, zones, cause)
+}
+
+// victim is the instance that goes first when the group shrinks, of at most a weight: in a zone that the group has left, or
+// else in the zone with the most instances, by the policies. Nil if none may go.
+func (p *planner) victim(weight int) *Instance {
+	var zone *zonebalance.Zone
+	for _, z := range p.zones() {
+		if p.victimIn(z.Name, weight) != nil && (zone == nil || z.Before(*zone)) {
+			zone = &z
+		}
+	}
+	if zone == nil {
+		return nil
+	}
+	return p.victimIn(zone.Name, weight)
+}
+
+// victimIn is the instance of a zone that goes first, of at most a weight. Nil if no instance may go.
+func (p *planner) victimIn(zone string, weight int) *Instance {
 	var among []*Instance
 	for k := range p.all {
-		if i := &p.all[k]; p.dispensable(i, weight) && i.Zone == zone {
+		if i := &p.all[k]; i.Zone == zone && p.dispensable(i, weight) {
 			among = append(among, i)
 		}
 	}
@@ -164,8 +189,9 @@ func first(among []*Instance, key func(*Instance) int64) []*Instance {
 	return slices.DeleteFunc(slices.Clone(among), func(i *Instance) bool { return key(i) != lowest })
 }
 
-// rebalance launches an instance in the zone with the fewest, or ends one in the zone with the most, if these differ by two
-// or more. It is called for a group of its desired capacity: the other half follows from the size.
+// rebalance launches an instance in a zone with few, if zones differ by two or more, also if the group has its maximum: one
+// more is what Auto Scaling allows. It is called for a group of its desired capacity: the other half follows from the size.
+// Instances in zones that the group is not in any more go like that, too.
 func (p *planner) rebalance() {
 	if p.g.Refresh != nil || p.g.suspends(v1alpha1.ProcessAZRebalance, v1alpha1.ProcessLaunch, v1alpha1.ProcessTerminate) {
 		return
@@ -173,28 +199,43 @@ func (p *planner) rebalance() {
 	if slices.ContainsFunc(p.all, func(i Instance) bool { return i.Counts() && i.State != v1alpha1.LifecycleInService }) {
 		return
 	}
-	zones, _ := p.spread()
+	zones := p.zones()
+	for {
+		moves := zonebalance.Moves(zones, 1)
+		if len(moves) == 0 {
+			return
+		}
+		victim := p.victimIn(moves[0].From, math.MaxInt)
+		if place, weight, ok := p.placeOf(victim.Type.Weight, moves[0].To); ok {
+			p.launch(place, weight, true, zonebalance.LaunchCause(p.now, zones))
+			return
+		}
+		zones[slices.IndexFunc(zones, func(z zonebalance.Zone) bool { return z.Name == moves[0].To })].Open = false
+	}
+}
+
+// zones are those of the group, and those that it has left and still has instances in.
+func (p *planner) zones() []zonebalance.Zone {
+	counts, _ := p.spread()
+	movable := map[string]int{}
+	for k := range p.all {
+		if i := &p.all[k]; p.dispensable(i, math.MaxInt) {
+			movable[i.Zone]++
+		}
+	}
+	left := maps.Clone(counts)
+	var zones []zonebalance.Zone
 	for _, s := range p.g.Subnets {
-		zones[s.Zone] += 0
-	}
-	for _, few := range slices.Sorted(maps.Keys(zones)) {
-		victim := p.victim(p.g.Max)
-		if victim == nil || zones[victim.Zone]-zones[few] < 2 {
-			continue
-		}
-		place, weight, ok := p.placeOf(victim.Type.Weight, few)
-		if !ok {
-			continue
-		}
-		switch have := Capacity(p.all); {
-		case have+weight <= p.g.Max:
-			p.launch(place, weight, true, balanced(p.now, few, have, have+weight))
-			return
-		case have-weight >= p.g.Min:
-			p.end(victim, balancedFirst(p.now, victim.ID, victim.Zone))
-			return
+		delete(left, s.Zone)
+		if !slices.ContainsFunc(zones, func(z zonebalance.Zone) bool { return z.Name == s.Zone }) {
+			zones = append(zones, zonebalance.Zone{Name: s.Zone, Machines: counts[s.Zone], Movable: movable[s.Zone], Open: true})
 		}
 	}
+	delete(left, "") // it is not known yet
+	for name, n := range left {
+		zones = append(zones, zonebalance.Zone{Name: name, Machines: n, Movable: movable[name], Left: true})
+	}
+	return zones
 }
 
 // placeOf is a place in a zone for an instance of exactly a weight.
