@@ -19,8 +19,8 @@ type AutoScaling struct {
 	Tags []AutoScalingTag `json:"tags,omitempty"`
 
 	// SuspendedProcesses of the group: Launch, Terminate, AZRebalance, HealthCheck, ReplaceUnhealthy, ScheduledActions and InstanceRefresh are
-	// not carried out while they are in the list. A node group has neither AZRebalance nor InstanceRefresh. AddToLoadBalancer and
-	// AlarmNotification are stored and returned.
+	// not carried out while they are in the list. A node group has no InstanceRefresh. AddToLoadBalancer and AlarmNotification are stored
+	// and returned.
 	//
 	// +optional
 	// +listType=set

@@ -13,6 +13,9 @@ const (
 	AnnotationLaunchCause = "muster.dev/launch-cause"
 	// AnnotationTerminationCause on a Machine is the reason for its termination.
 	AnnotationTerminationCause = "muster.dev/termination-cause"
+	// AnnotationSpare on a Machine of a node group says that it was launched to make the zones of the group even. It is removed when another
+	// machine has ended for it.
+	AnnotationSpare = "muster.dev/spare"
 	// AnnotationFleet on a Machine is the id of the fleet of EC2 that it was launched for, such as
 	// fleet-73fbd2ce-aa30-494c-8788-1cee4e4b2a07.
 	AnnotationFleet = "muster.dev/fleet"

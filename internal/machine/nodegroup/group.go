@@ -67,16 +67,12 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if written != nil {
 		return again(written)
 	}
-	if _, ok := errors.AsType[*RoleProblem](err); ok { // nothing here notices that somebody has mended it
-		return reconcile.Result{RequeueAfter: roleAgain}, nil
+	if after := unheard(err); after > 0 {
+		return reconcile.Result{RequeueAfter: after}, nil
 	}
-	if p, ok := errors.AsType[*problem](err); ok && p.again > 0 {
-		return reconcile.Result{RequeueAfter: p.again}, nil
-	}
-	if errors.Is(err, ErrNotYet) {
-		return reconcile.Result{RequeueAfter: notYetAgain}, nil
-	}
-	if err != nil {
+	if _, ok := errors.AsType[*unbalanced](err); ok {
+		wait = soonest(wait, balanceAgain)
+	} else if err != nil {
 		return again(err)
 	}
 	if progressOf(group) != nil {
@@ -100,6 +96,20 @@ const (
 	// hostRootAgain is how often the owner's list is read by a group that is not on it.
 	hostRootAgain = 2 * time.Second
 )
+
+// unheard is when to look again after an error that somebody may mend without an event; 0 after others.
+func unheard(err error) time.Duration {
+	if _, ok := errors.AsType[*RoleProblem](err); ok {
+		return roleAgain
+	}
+	if p, ok := errors.AsType[*problem](err); ok && p.again > 0 {
+		return p.again
+	}
+	if errors.Is(err, ErrNotYet) {
+		return notYetAgain
+	}
+	return 0
+}
 
 // reasonHostRoot is a group's whose machines would be root on a host whose owner has not allowed it.
 const reasonHostRoot = "HostRootNotAllowed"
@@ -139,12 +149,17 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 			return nil, err
 		}
 	}
-	shifted, err := shiftedSubnets(ctx, r.parts)
+	step, err := r.step(group, machines)
 	if err != nil {
 		return machines, err
 	}
-	if step, err := r.step(group, machines); err != nil || !deletes(step) && len(planned(group, machines, step, shifted)) == 0 {
+	of := scaler{r, group}
+	to, err := of.aims(ctx, step)
+	if err != nil {
 		return machines, err
+	}
+	if !deletes(step) && len(planned(group, machines, to, r.Now())) == 0 {
+		return machines, of.settleSpares(ctx, machines)
 	}
 	// The cache may not show yet what was made or deleted a moment ago, so nothing is done before the API server says
 	// the same. This keeps a group from overshooting.
@@ -152,19 +167,13 @@ func (r *groups) act(ctx context.Context, group *v1alpha1.NodeGroup) ([]v1alpha1
 	if err != nil {
 		return nil, err
 	}
-	step, err := r.step(group, machines)
-	if err != nil {
+	if to.step, err = r.step(group, machines); err != nil {
 		return machines, err
 	}
-	if replaced, err := r.replace(ctx, group, machines, step.Actions); err != nil || replaced {
+	if replaced, err := r.replace(ctx, group, machines, to.step.Actions); err != nil || replaced {
 		return machines, err
 	}
-	for _, action := range planned(group, machines, step, shifted) {
-		if err := r.carryOut(ctx, group, machines, action); err != nil {
-			return machines, err
-		}
-	}
-	return machines, nil
+	return machines, of.scale(ctx, machines, to)
 }
 
 // step is the size that the group is to have now, and what its rollout does next.
@@ -229,9 +238,9 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 		return r.move(ctx, group, machines, action)
 	}
 	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
-	cause, has := warmShrinkCause(r.Now()), count(machines)
+	cause := warmShrinkCause(r.Now())
 	if machines[i].Spec.WarmPool == "" {
-		cause = shrinkCause(r.Now(), differs, has, has-1)
+		cause = scaler{r, group}.endCause(&machines[i], machines)
 	}
 	if err := r.endBecause(ctx, &machines[i], cause); err != nil {
 		return err
@@ -255,8 +264,12 @@ func (r *groups) make(ctx context.Context, group *v1alpha1.NodeGroup, machines [
 		return err
 	}
 	defer left.Release()
-	subnets, short := r.place(ctx, group, machines, action.Create+action.Warm)
-	if subnets, short = fit(left, group, subnets, short); short != nil && len(subnets) == 0 {
+	subnets, short := r.place(ctx, group, machines, action.Create+action.Warm, action.Zones)
+	subnets, short = fit(left, group, subnets, short)
+	if p, ok := errors.AsType[*problem](short); ok && evens(action) {
+		short = &unbalanced{p.message}
+	}
+	if short != nil && len(subnets) == 0 {
 		return short
 	}
 	has := count(machines)
@@ -271,6 +284,11 @@ func (r *groups) make(ctx context.Context, group *v1alpha1.NodeGroup, machines [
 		cause := growCause(r.Now(), has+i, has+i+1)
 		if action.Warm > 0 {
 			machine.Spec.WarmPool, cause = group.Spec.WarmPool.State(), warmGrowCause(r.Now())
+		}
+		if evens(action) {
+			if cause, err = (scaler{r, group}).spareOf(machine, machines); err != nil {
+				return err
+			}
 		}
 		launchedBy(machine, group, cause)
 		if err := r.management.Create(ctx, machine); err != nil {

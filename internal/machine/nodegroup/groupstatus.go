@@ -69,7 +69,12 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 	if machines != nil || failure == nil {
 		leaving, stopped = countInto(status, group, machines)
 	}
-	desired := group.Spec.ScalingConfig.DesiredSize
+	desired, more := group.Spec.ScalingConfig.DesiredSize, additional(group, machines)
+	uneven, ok := errors.AsType[*unbalanced](failure)
+	if ok {
+		failure = nil
+	}
+	even := sayEven(more, uneven)
 	ready := metav1.ConditionFalse
 	var reason, message string
 	var p *problem
@@ -92,16 +97,16 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		reason, message = "AccessDenied", areReady(status.ReadyReplicas, desired)+"; "+r.keptOut(machines)
 	case progressOf(group) != nil:
 		reason, message = readiness.ReasonScaling, sayRollout(group, machines)
-	case status.Replicas != desired:
+	case status.Replicas-more != desired:
 		reason, message = readiness.ReasonScaling, readiness.Of(status.Replicas, desired, "machine", "machines")
-	case status.ReadyReplicas+stopped != desired:
+	case status.ReadyReplicas+stopped < desired:
 		reason, message = readiness.ReasonJoining, areReady(status.ReadyReplicas, desired)
 	case stopped > 0:
 		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; stopped: %s", areReady(status.ReadyReplicas, desired), machinesOf(stopped))
 	case leaving > 0:
-		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; going: %s%s", areReady(desired, desired), machinesOf(leaving), aboutLast(machines))
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, fmt.Sprintf("%s; going: %s%s", areReady(desired, desired)+even, machinesOf(leaving), aboutLast(machines))
 	default:
-		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)+sayWarm(group)
+		ready, reason, message = metav1.ConditionTrue, readiness.ReasonReady, areReady(desired, desired)+even+sayWarm(group)
 	}
 	if ready == metav1.ConditionFalse {
 		message = r.withCause(Symptom{Source: fromGroup, Code: v1alpha1.ConditionReady + "/" + reason, Text: message})

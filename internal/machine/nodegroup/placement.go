@@ -29,9 +29,9 @@ const (
 const roomAgain = 5 * time.Second
 
 // place chooses the subnets of new machines of a group, whose machines are given. Machines that a rollout is to replace
-// do not count, so that a rollout spreads a group anew. There may be fewer than were asked for, and then a *problem says
-// why.
-func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, count int) ([]string, error) {
+// do not count, so that a rollout spreads a group anew. If zones are named, all are there. There may be fewer than were asked
+// for, and then a *problem says why.
+func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, count int, zones []string) ([]string, error) {
 	pods, err := r.podsOf(group)
 	if err != nil {
 		return nil, err
@@ -39,6 +39,9 @@ func (r *groups) place(ctx context.Context, group *v1alpha1.NodeGroup, machines 
 	subnets, room, err := r.subnets(ctx, group, machines, pods)
 	if err != nil {
 		return nil, err
+	}
+	if len(zones) > 0 {
+		subnets = slices.DeleteFunc(subnets, func(s plan.Subnet) bool { return !slices.Contains(zones, s.Zone) })
 	}
 	for i := range subnets {
 		for _, m := range machines {
@@ -138,11 +141,10 @@ func (r parts) shiftedZones(ctx context.Context) ([]string, error) {
 	return of.Status.ShiftedZones, nil
 }
 
-// shiftedSubnets are the subnets in zones that a zonal shift moves the cluster away from.
-func shiftedSubnets(ctx context.Context, r parts) ([]string, error) {
-	zones, err := r.shiftedZones(ctx)
-	if err != nil || len(zones) == 0 {
-		return nil, err
+// subnetsIn are the subnets of the VPC in some zones.
+func (r parts) subnetsIn(zones []string) ([]string, error) {
+	if len(zones) == 0 {
+		return nil, nil
 	}
 	usage, err := r.Usage()
 	if err != nil {

@@ -3,6 +3,7 @@
 package nodegroup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,17 +44,20 @@ const (
 	reasonPrepared  = "Prepared"
 )
 
-// planned is what brings a group and its warm pool to their sizes. Machines of the pool in shifted subnets wait there.
-func planned(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, step plan.Step, shifted []string) []plan.Action {
+// planned is what brings a group and its warm pool to their aims. Machines of the pool in shifted subnets wait there.
+func planned(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, to aims, now time.Time) []plan.Action {
 	pool := plan.Pool{}
 	if of := group.Spec.WarmPool; of != nil && group.DeletionTimestamp.IsZero() {
 		pool = plan.Pool{Size: int(group.Spec.WarmPoolSize()), Reuse: of.ReuseOnScaleIn}
 	}
 	observed := scalable(group, machines)
 	for i := range observed {
-		observed[i].Shifted = slices.Contains(shifted, string(machines[i].Spec.SubnetID))
+		m := &machines[i]
+		observed[i].Zone = cmp.Or(observed[i].Zone, to.zones[m.Spec.SubnetID])
+		observed[i].Shifted = slices.Contains(to.shifted, string(m.Spec.SubnetID))
+		observed[i].Spare, observed[i].Late = awaited(m, now)
 	}
-	return resumed(group, plan.WithPool(step.Size, observed, pool))
+	return resumed(group, plan.WithPool(to.step.Size, observed, pool, to.balance))
 }
 
 // move takes a machine out of the warm pool into the group, or returns it there.

@@ -212,7 +212,7 @@ func TestGroupHasAWarmPool(t *testing.T) {
 	}
 	of = w.group(t)
 	of.DeletionTimestamp = new(metav1.Now())
-	if got := planned(of, w.list(t), plan.Step{}, nil); slices.ContainsFunc(got, func(a plan.Action) bool { return a.Delete == "" }) {
+	if got := planned(of, w.list(t), aims{}, w.now); slices.ContainsFunc(got, func(a plan.Action) bool { return a.Delete == "" }) {
 		t.Errorf("a group that is deleted: %+v", got)
 	}
 }

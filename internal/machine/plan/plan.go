@@ -37,6 +37,10 @@ type Machine struct {
 	Warm bool
 	// Prepared has booted and is in the state of the pool. Others of the pool have not booted yet.
 	Prepared bool
+	// Spare was launched to make zones even, and has not been Ready yet.
+	Spare bool
+	// Late is not Ready in the time that a machine has for that.
+	Late bool
 	// Shifted is in a zone that its cluster is shifted away from: the group takes it out of the warm pool when that is over.
 	Shifted bool
 }
@@ -45,9 +49,10 @@ type Machine struct {
 // name. The others are empty.
 type Action struct {
 	Create int
-	Warm   int    // machines to make for the warm pool
-	Take   string // out of the warm pool into the group
-	Return string // out of the group into the warm pool
+	Zones  []string // of the machines to make, one for each; empty if any may be
+	Warm   int      // machines to make for the warm pool
+	Take   string   // out of the warm pool into the group
+	Return string   // out of the group into the warm pool
 	Drain  string
 	Delete string
 	Reason string // a clause for people, as "the group has 2 of 3 machines"
@@ -56,23 +61,7 @@ type Action struct {
 // Group returns what brings a group to its desired size: nothing if it is there, else either one action that creates or
 // one for each machine to delete, the most dispensable first. Among machines that are as dispensable as each other, the zone
 // with the most machines loses a machine first. Protected machines are not deleted, also if there are too many then.
-func Group(desired int, machines []Machine) []Action {
-	desired = max(desired, 0)
-	counted := make([]Machine, 0, len(machines))
-	for _, machine := range machines {
-		if !machine.Deleting {
-			counted = append(counted, machine)
-		}
-	}
-	reason := has(len(counted), desired)
-	switch surplus := len(counted) - desired; {
-	case surplus < 0:
-		return []Action{{Create: -surplus, Reason: reason}}
-	case surplus > 0:
-		return shrink(counted, surplus, reason)
-	}
-	return nil
-}
+func Group(desired int, machines []Machine) []Action { return Balance{}.Group(desired, machines) }
 
 // shrink deletes a number of machines, but none that is protected.
 func shrink(machines []Machine, surplus int, reason string) (actions []Action) {

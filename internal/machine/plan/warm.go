@@ -24,8 +24,8 @@ type Pool struct {
 //	in a shifted zone       stays in the pool, which it counts in
 //	outdated in the pool    deleted at once: no pods are there, and the group must not take it
 //
-// Each machine is in one action at most.
-func WithPool(desired int, machines []Machine, pool Pool) []Action {
+// Machines that make zones even are made anew, and never taken. Each machine is in one action at most.
+func WithPool(desired int, machines []Machine, pool Pool, balance Balance) []Action {
 	var group, warm []Machine
 	var actions []Action
 	for _, m := range machines {
@@ -41,8 +41,8 @@ func WithPool(desired int, machines []Machine, pool Pool) []Action {
 	}
 	slices.SortFunc(actions, func(a, b Action) int { return cmp.Compare(a.Delete, b.Delete) })
 	slices.SortFunc(warm, useful)
-	for _, action := range Group(desired, group) {
-		for ; action.Create > 0 && len(warm) > 0 && !warm[0].Shifted; action.Create-- {
+	for _, action := range balance.Group(desired, group) {
+		for ; action.Create > 0 && len(action.Zones) == 0 && len(warm) > 0 && !warm[0].Shifted; action.Create-- {
 			actions = append(actions, Action{Take: warm[0].Name, Reason: action.Reason + ", and " + inPool(warm[0])})
 			warm = warm[1:]
 		}

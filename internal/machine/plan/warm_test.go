@@ -78,7 +78,7 @@ func TestWithPool(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plan.WithPool(test.desired, test.machines, test.pool)); diff != "" {
+			if diff := cmp.Diff(test.want, plan.WithPool(test.desired, test.machines, test.pool, plan.Balance{})); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
@@ -96,8 +96,8 @@ func TestWithPoolOfAnyState(t *testing.T) {
 		}
 		desired := rapid.IntRange(0, 12).Draw(t, "desired")
 		pool := plan.Pool{Size: rapid.IntRange(0, 6).Draw(t, "pool"), Reuse: rapid.Bool().Draw(t, "reuse")}
-		actions := plan.WithPool(desired, list, pool)
-		if diff := cmp.Diff(actions, plan.WithPool(desired, rapid.Permutation(list).Draw(t, "permutation"), pool)); diff != "" {
+		actions := plan.WithPool(desired, list, pool, plan.Balance{})
+		if diff := cmp.Diff(actions, plan.WithPool(desired, rapid.Permutation(list).Draw(t, "permutation"), pool, plan.Balance{})); diff != "" {
 			t.Fatalf("the order of machines matters:\n%s", diff)
 		}
 		before := counted(slices.DeleteFunc(slices.Clone(list), func(m plan.Machine) bool { return m.Warm }))
@@ -128,7 +128,7 @@ func TestWithPoolOfAnyState(t *testing.T) {
 		if group != desired || warm != pool.Size {
 			t.Fatalf("%d of %d machines in the group, %d of %d in the pool", group, desired, warm, pool.Size)
 		}
-		if again := plan.WithPool(desired, list, pool); len(again) > 0 {
+		if again := plan.WithPool(desired, list, pool, plan.Balance{}); len(again) > 0 {
 			t.Fatalf("a plan after the plan: %+v", again)
 		}
 	})
