@@ -22,9 +22,10 @@ type shownShift struct{ ZonalShiftID, Status, AwayFrom string }
 // TestZonalShift shifts a cluster of real machines in two zones away from one of them, while clients on both machines ask
 // a Service at its cluster address without a pause: after a few seconds no request reaches a pod of the zone, and none
 // fails. The service is killed in the middle, the policy is deleted, machines are added, and Services are changed
-// meanwhile. A cancelled shift and one that expires bring the pods back.
+// meanwhile. A cancelled shift and one that expires bring the pods back. At last the node group, whose machines were launched
+// in the other zone meanwhile, is rebalanced, while the service is killed at each step.
 //
-//story:about network/zonalshift cluster/zonalshiftcontroller cloud/arczonalshift
+//story:about network/zonalshift cluster/zonalshiftcontroller cloud/arczonalshift machine/zonebalance machine/plan
 func TestZonalShift(t *testing.T) {
 	i := newInstallation(t)
 	i.muster("up", "--nodes", "2", "--timeout", "3m")
@@ -69,6 +70,7 @@ func TestZonalShift(t *testing.T) {
 	z.back(asker, began, "a change of its expiry to 2 s later")
 	z.ended(shift, "EXPIRED")
 	asker.end()
+	z.rebalanced()
 	i.muster("down", "--delete")
 }
 
@@ -249,7 +251,9 @@ func (z *shiftedZone) changedMeanwhile(a *asker) {
 // launchedElsewhere adds machines, and none of them is in the zone.
 func (z *shiftedZone) launchedElsewhere() {
 	z.t.Helper()
-	z.muster("scale", "nodegroup", "default", "4", "--wait", "--timeout", "3m")
+	// After the shift no machine is to end on which pods answer: a Service sends requests to pods that are gone for a moment.
+	z.suspend("suspend-processes")
+	z.muster("scale", "nodegroup", "default", "6", "--max", "6", "--wait", "--timeout", "5m")
 	if nodes := strings.Fields(z.mustKubectl("get", "nodes", "-l", "topology.kubernetes.io/zone=us-east-1a", "-o", "name")); len(nodes) != 1 {
 		z.t.Errorf("nodes in the zone: %q", nodes)
 	}
