@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/cloud/awsapi"
+	"muster.dev/muster/internal/cloud/ec2/routetable"
 	"muster.dev/muster/internal/cluster/guard"
 	"muster.dev/muster/internal/cluster/serve"
 	"muster.dev/muster/internal/machine/machine/local"
@@ -51,7 +52,7 @@ When it ends, components and machines go on, and the next service takes them ove
 			}
 			log := newLogger(o)
 			service, err := serve.NewService(serve.Config{
-				State: dir, BinDir: binDir, Log: log, Guarded: guarded, Services: register(log),
+				State: dir, BinDir: binDir, Log: log, Guarded: guarded, Services: register(log), Public: routetable.Public,
 				Controllers: func(mgr ctrlmanager.Manager, a serve.Account) error {
 					c, err := apis(a, log)
 					if err != nil {

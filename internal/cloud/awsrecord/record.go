@@ -72,7 +72,7 @@ func (k Kind[T]) Get(ctx context.Context, api client.Client, id string) (*Record
 }
 
 // List reads all records of the kind.
-func (k Kind[T]) List(ctx context.Context, api client.Client, options ...client.ListOption) ([]Record[T], error) {
+func (k Kind[T]) List(ctx context.Context, api client.Reader, options ...client.ListOption) ([]Record[T], error) {
 	var all v1alpha1.AWSRecordList
 	if err := api.List(ctx, &all, options...); err != nil {
 		return nil, fmt.Errorf("listing records: %w", err)

@@ -69,6 +69,9 @@ type Config struct {
 	Usage   func() ([]machine.Usage, error)
 	// Room is what the host offers local machines. Nil: all that are asked for.
 	Room *hostroom.Room
+	// Public finds the route table and the internet gateway that a subnet of a VPC has a route to; empty for a private subnet.
+	// Nil: all are private.
+	Public func(ctx context.Context, vpc, subnet string) (table, gateway string, err error)
 	// Roles are the cluster's.
 	Roles Roles
 	// API reads and writes the cluster's objects, and has no cache. Pods has the pods of the fargate-scheduler. Open makes both.

@@ -97,6 +97,9 @@ func (r *pods) place(ctx context.Context, pod *corev1.Pod, profile *v1alpha1.Far
 			ids = append(ids, v1alpha1.SubnetID(id))
 		}
 	}
+	if ids, err = r.private(ctx, profile, ids); err != nil {
+		return "", err
+	}
 	var places []fargate.Place
 	for _, u := range usage {
 		if slices.Contains(ids, v1alpha1.SubnetID(u.ID)) && !slices.Contains(of.Status.ShiftedZones, u.Zone) {
@@ -137,6 +140,31 @@ func (r *pods) place(ctx context.Context, pod *corev1.Pod, profile *v1alpha1.Far
 		return "", &shortage{message: fmt.Sprintf("no subnet of Fargate profile %s has a free address: delete machines, or make a profile with other subnets", profile.Spec.Name)}
 	}
 	return chosen[0], nil
+}
+
+// private are those of a profile's subnets that have no route to an internet gateway. The API refuses a profile with another
+// one, and nobody asks it about a profile that kubectl makes. It returns a *shortage if none is left.
+func (r *pods) private(ctx context.Context, profile *v1alpha1.FargateProfile, ids []v1alpha1.SubnetID) ([]v1alpha1.SubnetID, error) {
+	if r.Public == nil {
+		return ids, nil
+	}
+	var left []v1alpha1.SubnetID
+	refused := ""
+	for _, id := range ids {
+		table, gateway, err := r.Public(ctx, r.Network.VPCID, string(id))
+		if err != nil {
+			return nil, fmt.Errorf("looking for the route of subnet %s: %w", id, err)
+		}
+		if gateway == "" {
+			left = append(left, id)
+			continue
+		}
+		refused = fmt.Sprintf("Subnet %s provided in Fargate Profile %s is not a private subnet: its route table %s has a route to the internet gateway %s; name subnets without one", id, profile.Spec.Name, table, gateway)
+	}
+	if len(left) == 0 && refused != "" {
+		return nil, &shortage{message: refused}
+	}
+	return left, nil
 }
 
 // zones are those of places, sorted.

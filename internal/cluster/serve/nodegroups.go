@@ -29,7 +29,7 @@ func (h *hosted) addNodeGroups(mgr manager.Manager, groups nodegroup.Config, rol
 	if err := nodegroup.Add(mgr, groups); err != nil {
 		return fmt.Errorf("adding the controllers of node groups: %w", err)
 	}
-	if err := addFargate(mgr, groups, roles, connection, scheme, c); err != nil {
+	if err := h.addFargate(mgr, groups, roles, connection, scheme, c); err != nil {
 		return err
 	}
 	if err := h.addKarpenter(mgr, connection, roles, c); err != nil {

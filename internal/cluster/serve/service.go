@@ -75,6 +75,9 @@ type Config struct {
 	// Controllers adds the controllers of what these APIs keep to the account's manager. Their Account has a client of the
 	// management plane, the components, the host's addresses and its room, and nothing else.
 	Controllers func(manager.Manager, Account) error
+	// Public returns what finds, by a client of the management plane, the route table and the internet gateway that a subnet
+	// of a VPC has a route to; empty for a private subnet. Nil: all are private.
+	Public func(client.Reader) func(ctx context.Context, vpc, subnet string) (table, gateway string, err error)
 }
 
 // Service runs the account of one state directory: its management plane, its identity service, and its clusters.

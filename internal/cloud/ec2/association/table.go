@@ -10,7 +10,7 @@ import (
 )
 
 // TableOf returns the id of the route table of a subnet of a VPC: its own, or else the main one.
-func TableOf(ctx context.Context, management client.Client, vpc, subnet string) (string, error) {
+func TableOf(ctx context.Context, management client.Reader, vpc, subnet string) (string, error) {
 	all, err := associationRecords.List(ctx, management)
 	if err != nil {
 		return "", fmt.Errorf("listing associations of route tables: %w", err)

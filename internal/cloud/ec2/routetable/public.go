@@ -16,7 +16,7 @@ import (
 
 // Public returns a function that finds the route of a subnet of a VPC to an internet gateway, which makes it a public
 // subnet: the ids of its route table and of the gateway. Both are empty for a private subnet.
-func Public(management client.Client) func(ctx context.Context, vpc, subnet string) (table, gateway string, err error) {
+func Public(management client.Reader) func(ctx context.Context, vpc, subnet string) (table, gateway string, err error) {
 	return func(ctx context.Context, vpc, subnet string) (table, gateway string, err error) {
 		of, err := association.TableOf(ctx, management, vpc, subnet)
 		if err != nil {
