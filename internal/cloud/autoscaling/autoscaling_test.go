@@ -218,13 +218,14 @@ func TestCapacity(t *testing.T) {
 	if s := w.nodeGroup().Spec.ScalingConfig; s != (v1alpha1.ScalingConfig{MinSize: 4, MaxSize: 6, DesiredSize: 4}) {
 		t.Errorf("sizes %+v", s)
 	}
-	w.ask(update+"&MinSize=0&MaxSize=3&DesiredCapacity=0&NewInstancesProtectedFromScaleIn=true&HealthCheckType=EC2&DefaultCooldown=300", 200)
+	w.ask(update+"&MinSize=0&MaxSize=3&DesiredCapacity=0&NewInstancesProtectedFromScaleIn=true&HealthCheckType=EC2&DefaultCooldown=300&AvailabilityZoneDistribution.CapacityDistributionStrategy=balanced-best-effort", 200)
 	if s := w.nodeGroup().Spec; s.ScalingConfig != (v1alpha1.ScalingConfig{MaxSize: 3}) || !s.ScalingGroup().ProtectNewMachines {
 		t.Errorf("spec %+v", s)
 	}
 	w.ask(update+"&MinSize=7", 400, "Min bound, 7, must be less than or equal to max bound, 3")
 	w.ask(update+"&DesiredCapacity=4", 400, "Desired capacity:4 must be between")
 	w.ask(update+"&HealthCheckType=ELB", 400, "HealthCheckType")
+	w.ask(update+"&AvailabilityZoneDistribution.CapacityDistributionStrategy=balanced-only", 400, "ValidationError", "must be balanced-best-effort")
 	w.ask(update+"&PlacementGroup=mine", 400, "PlacementGroup")
 	w.wasAsked("autoscaling:SetDesiredCapacity arn:aws:autoscaling:eu-west-1:000000000000:autoScalingGroup:"+uid+":autoScalingGroupName/"+workers+" autoscaling:resourcetag/",
 		"autoscaling:SetDesiredCapacity arn:aws:autoscaling:eu-west-1:000000000000:autoScalingGroup:*:autoScalingGroupName/none")

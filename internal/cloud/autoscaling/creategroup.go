@@ -30,6 +30,21 @@ type settings struct {
 	HealthCheckType, VPCZoneIdentifier, ServiceLinkedRoleARN, DesiredCapacityType string
 	AvailabilityZones, TerminationPolicies                                        []string
 	SkipZonalShiftValidation                                                      bool // groups have no zonal shifts
+	AvailabilityZoneDistribution                                                  *zoneDistribution
+}
+
+// zoneDistribution is what a group does when launches fail in a zone.
+type zoneDistribution struct{ CapacityDistributionStrategy string }
+
+// bestEffort is Auto Scaling's default, and the only strategy of Muster: launches that fail in a zone are tried in another.
+const bestEffort = "balanced-best-effort"
+
+// check refuses another strategy than the default, which Terraform's provider sends with each change of a group.
+func (d *zoneDistribution) check() error {
+	if d == nil || d.CapacityDistributionStrategy == "" || d.CapacityDistributionStrategy == bestEffort {
+		return nil
+	}
+	return awsfault.Errorf(invalid, "CapacityDistributionStrategy %.64q is not valid: it must be %s, by which a launch that fails in a zone is tried in another", d.CapacityDistributionStrategy, bestEffort)
 }
 
 type createGroupInput struct {
@@ -193,6 +208,8 @@ func (a *api) settle(ctx context.Context, call *awsfront.Call, g *group, in *set
 		return awsfault.Errorf(invalid, "Max bound, %d, must be at most %d: a group of Muster has no more instances", sizes.Max, maxSize)
 	case in.DesiredCapacityType != "" && in.DesiredCapacityType != "units":
 		return awsfault.Errorf(invalid, "DesiredCapacityType %.40q is not valid: it must be units", in.DesiredCapacityType)
+	case in.AvailabilityZoneDistribution.check() != nil:
+		return in.AvailabilityZoneDistribution.check()
 	case in.HealthCheckType != "" && in.HealthCheckType != "EC2" && in.HealthCheckType != "ELB":
 		return awsfault.Errorf(invalid, "HealthCheckType %.64q is not valid: it must be EC2, or ELB, which is the same for a group without load balancers", in.HealthCheckType)
 	}

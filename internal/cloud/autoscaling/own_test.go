@@ -132,11 +132,12 @@ func TestCreateAutoScalingGroup(t *testing.T) {
 		"&AvailabilityZones.member.1=mars-1a":    "Invalid availability zones: [mars-1a]",
 		"&AvailabilityZones.member.1=eu-west-1a": "availability zones of the specified subnets and the Auto Scaling group do not match",
 		"&HealthCheckType=EBS":                   "HealthCheckType",
-		"&TerminationPolicies.member.1=Any":      "The termination policy",
-		"&DesiredCapacityType=vcpu":              "must be units",
-		"&MaxInstanceLifetime=86400":             "MaxInstanceLifetime",
-		"&Tags.member.1.Key=aws:x":               "ValidationError",
-		"&AutoScalingGroupName=a:b":              "is not valid",
+		"&AvailabilityZoneDistribution.CapacityDistributionStrategy=balanced-only": "CapacityDistributionStrategy",
+		"&TerminationPolicies.member.1=Any":                                        "The termination policy",
+		"&DesiredCapacityType=vcpu":                                                "must be units",
+		"&MaxInstanceLifetime=86400":                                               "MaxInstanceLifetime",
+		"&Tags.member.1.Key=aws:x":                                                 "ValidationError",
+		"&AutoScalingGroupName=a:b":                                                "is not valid",
 	} {
 		name := "other"
 		parameters := strings.Replace(create, "=own", "="+name, 1)

@@ -57,7 +57,9 @@ func (in *settings) same(is shownGroup) error {
 			return decided(is.AutoScalingGroupName, m.name, m.is, m.wanted)
 		}
 	}
-	switch {
+	switch err := in.AvailabilityZoneDistribution.check(); {
+	case err != nil:
+		return err
 	case in.LaunchTemplate != nil || in.MixedInstancesPolicy != nil:
 		return awsfault.Errorf(invalid, "The group %s is that of an EKS node group, which decides about its launch template: use UpdateNodegroupVersion", is.AutoScalingGroupName)
 	case len(in.TerminationPolicies) > 0 && !slices.Equal(in.TerminationPolicies, is.TerminationPolicies):
