@@ -213,15 +213,20 @@ func additional(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) int32 {
 	return int32(max(0, min(spare, count(machines)-int(group.Spec.ScalingConfig.DesiredSize)))) //nolint:gosec // a group has 5,000 at most
 }
 
-// sayEven says how far the zones of a group are that are made even; "" if they are.
-func sayEven(more int32, uneven *unbalanced) string {
+// sayEven says how far the zones of a group are that are made even; "" if they are. It returns the failure of the group, without
+// an *unbalanced, which is no trouble of it.
+func sayEven(more int32, failure error) (string, error) {
+	uneven, ok := errors.AsType[*unbalanced](failure)
+	if ok {
+		failure = nil
+	}
 	switch {
 	case more > 0:
-		return "; its zones are made even: " + readiness.Of(more, more, "additional machine", "additional machines")
-	case uneven != nil:
-		return "; its zones stay uneven: " + uneven.message
+		return "; its zones are made even: " + readiness.Of(more, more, "additional machine", "additional machines"), failure
+	case ok:
+		return "; its zones stay uneven: " + uneven.message, failure
 	}
-	return ""
+	return "", failure
 }
 
 // isSpare reports whether a machine was launched to make zones even, and no other has ended for it yet.

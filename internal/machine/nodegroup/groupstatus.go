@@ -70,11 +70,7 @@ func (r *groups) sum(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, fai
 		leaving, stopped = countInto(status, group, machines)
 	}
 	desired, more := group.Spec.ScalingConfig.DesiredSize, additional(group, machines)
-	uneven, ok := errors.AsType[*unbalanced](failure)
-	if ok {
-		failure = nil
-	}
-	even := sayEven(more, uneven)
+	even, failure := sayEven(more, failure)
 	ready := metav1.ConditionFalse
 	var reason, message string
 	var p *problem
