@@ -103,7 +103,7 @@ func TestClustersAreAskedTogether(t *testing.T) {
 			return p, nil
 		}
 		run(t, b, args...)
-		if text := b.Out.String() + b.Err.String(); !strings.Contains(text, "it hung") || strings.Contains(text, "deadline") { // one after another, the first would wait until its end
+		if text := b.Out.String() + b.Err.String(); !strings.Contains(text, "it hung") || strings.Contains(text, "deadline") { // in turn, the first would wait until its end
 			t.Errorf("%v: %s", args, text)
 		}
 	}
