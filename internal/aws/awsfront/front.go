@@ -110,6 +110,9 @@ type Call struct {
 	Now             time.Time
 	// Input is what was decoded, as the table has it.
 	Input awsshape.Object
+	// Via is the service that makes the request for the caller, as policies name it by aws:CalledVia; empty for a request that
+	// the caller has sent.
+	Via string
 }
 
 // Rights says who decides whether the sender of a request may do an action.

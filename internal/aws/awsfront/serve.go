@@ -81,21 +81,24 @@ func (q *request) answer(w http.ResponseWriter, r *http.Request) (response awssh
 	if err != nil {
 		return awsshape.Response{}, err
 	}
-	// A client that goes away does not leave its change half done: what an action needs to be stopped by is its own
-	// deadline. An action of STS or IAM is one write at most, and waits for others, and for issuers of tokens, no
-	// longer than its client does.
-	ctx := r.Context()
+	output, err := q.act(q.lasting(r.Context()), call, input)
+	if err != nil {
+		return awsshape.Response{}, err
+	}
+	return q.codec.Encode(q.operation, q.id, output)
+}
+
+// lasting is the context of an action. A client that goes away does not leave its change half done: what an action needs to
+// be stopped by is its own deadline. An action of STS or IAM is one write at most, and waits for others, and for issuers of
+// tokens, no longer than its client does.
+func (q *request) lasting(ctx context.Context) context.Context {
 	if !q.table.Identity {
 		ctx = context.WithValue(context.WithoutCancel(ctx), clientKey{}, ctx)
 	}
 	if throttle.ClassOf(q.table.Name, q.action) == throttle.Read {
 		ctx = readcache.Allow(ctx)
 	}
-	output, err := q.act(ctx, call, input)
-	if err != nil {
-		return awsshape.Response{}, err
-	}
-	return q.codec.Encode(q.operation, q.id, output)
+	return ctx
 }
 
 // admit finds the operation and the sender.
@@ -207,6 +210,10 @@ func (q *request) authorize(call *Call, targets []Target) error {
 			asked = q.table.Name + ":" + q.action
 		}
 		target.Conditions = lowered(target.Conditions)
+		if call.Via != "" {
+			target.Conditions["aws:calledvia"], target.Conditions["aws:calledviafirst"] = []string{call.Via}, []string{call.Via}
+			target.Conditions["aws:calledvialast"], target.Conditions["aws:viaawsservice"] = []string{call.Via}, []string{"true"}
+		}
 		if err := q.front.config.Gate.Authorize(call.Caller, asked, target); err != nil {
 			return err
 		}
