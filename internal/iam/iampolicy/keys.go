@@ -49,6 +49,10 @@ func keyOf(name string) (t keyType, carried bool) {
 		return keyType{of: textType}, false
 	case "aws:sourcearn":
 		return keyType{of: arnType}, false
+	case "aws:calledvia": // requests that a service makes for a caller carry it, as the next ones
+		return keyType{of: textType, many: true}, false
+	case "aws:calledviafirst", "aws:calledvialast":
+		return keyType{of: textType}, false
 	case "aws:tagkeys", "sts:transitivetagkeys":
 		return keyType{of: textType, many: true}, true
 	}

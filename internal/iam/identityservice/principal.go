@@ -199,6 +199,8 @@ func rooted(s *Service, state *State, session Session, now time.Time) error {
 		return s.rootedInToken(state, session)
 	case session.RootCluster != "":
 		return rootedInCluster(s, state, session, now)
+	case session.RootService != (ServiceRoot{}):
+		return rootedInService(s, state, session, now)
 	}
 	return invalidToken("the session says nothing of where it is from")
 }

@@ -43,6 +43,8 @@ type Session struct {
 	RootKey, RootInstance, RootRole, RootIssuer, RootCluster string
 	RootPod                                                  PodRoot
 	RootBound                                                webidentity.Bound
+	// RootService is set instead of these in the session of a service with a role of its own. Such a session is never sealed.
+	RootService ServiceRoot
 	// SourceIdentity is who it was first made for, as the issuer says; chained sessions keep it.
 	SourceIdentity string
 
