@@ -53,6 +53,7 @@ func Kinds() []Kind {
 		{Object: &VolumeSnapshot{}, List: &VolumeSnapshotList{}},
 		{Object: &AWSRecord{}, List: &AWSRecordList{}, Described: true},
 		{Object: &LaunchTemplate{}, List: &LaunchTemplateList{}, Described: true},
+		{Object: &Stack{}, List: &StackList{}, Described: true},
 		{Object: &IAMAccount{}, List: &IAMAccountList{}, Identity: true},
 		{Object: &IAMUser{}, List: &IAMUserList{}, Identity: true},
 		{Object: &IAMRole{}, List: &IAMRoleList{}, Identity: true},

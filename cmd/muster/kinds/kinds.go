@@ -94,7 +94,7 @@ func (k Kind) Word() string {
 
 // Kinds returns every kind that "muster get" knows.
 func Kinds() []Kind {
-	return []Kind{Clusters(), NodeGroups(), FargateProfiles(), Addons(), PodIdentityAssociations(), Updates(), Machines(), AutoScalingGroups(), FileSystems(), nodes(), SigningRequests()}
+	return []Kind{Clusters(), NodeGroups(), FargateProfiles(), Addons(), PodIdentityAssociations(), Updates(), Machines(), AutoScalingGroups(), FileSystems(), Stacks(), nodes(), SigningRequests()}
 }
 
 // FindKind returns the kind that goes by a name: singular, plural, short or qualified.

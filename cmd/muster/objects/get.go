@@ -56,6 +56,7 @@ func (g *getCommand) command() *cobra.Command {
   machines     (machine, ma)     machines and the nodes they are; named by instance id, node name or address
   autoscalinggroups (autoscalinggroup, asg)   Auto Scaling groups that no node group has, and how many instances they have
   filesystems  (filesystem, efs) file systems of volumes, by name or id
+  stacks       (stack)           stacks of CloudFormation, by name or id: their status, and the reason of it
   nodes        (node, no)        nodes of a cluster and the machines they are; named likewise
   csr          (csrs, certificatesigningrequests)   how nodes asked for their certificates
 
@@ -97,7 +98,7 @@ If an object is not as its spec says, the column MESSAGE says why. For pods and 
 }
 
 func kindNames() string {
-	return "clusters, nodegroups, fargateprofiles, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, nodes, csr"
+	return "clusters, nodegroups, fargateprofiles, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, stacks, nodes, csr"
 }
 
 // kindAndNames reads KIND NAME... or KIND/NAME...

@@ -130,8 +130,8 @@ func TestGetErrors(t *testing.T) {
 		{[]string{"machines", clitest.FirstMachine, "-l", "a=b"}, "not both", true},
 		{[]string{"machine/" + clitest.FirstMachine, "node/x"}, "not of the form KIND/NAME", false}, // root makes these errors of usage
 		{[]string{"foo"}, `unknown kind "foo"; there are:`, false},                                  // not "no"
-		{[]string{"machnies"}, `unknown kind "machnies"; did you mean "machines"?; there are: clusters, nodegroups, fargateprofiles, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, nodes, csr`, false},
-		{nil, "name a kind: clusters, nodegroups, fargateprofiles, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, nodes, csr", false},
+		{[]string{"machnies"}, `unknown kind "machnies"; did you mean "machines"?; there are: clusters, nodegroups, fargateprofiles, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, stacks, nodes, csr`, false},
+		{nil, "name a kind: clusters, nodegroups, fargateprofiles, addons, podidentityassociations, updates, machines, autoscalinggroups, filesystems, stacks, nodes, csr", false},
 	} {
 		b := clitest.NewBench(t, interceptor.Funcs{}, clitest.World()...)
 		if test.args == nil {
