@@ -87,7 +87,7 @@ func (s State) RollBack() (State, []Event, error) {
 func (s *State) settle() {
 	for i := range s.Resources {
 		r := &s.Resources[i]
-		r.Was, r.New, r.Touched = nil, false, false
+		r.Was, r.Tried, r.New, r.Touched = nil, nil, false, false
 	}
 }
 
@@ -98,4 +98,20 @@ func (s *State) enter(to Status, reason string) []Event {
 		s.Resources[i].Done = false
 	}
 	return []Event{{Status: to, Reason: reason}}
+}
+
+// Fail rolls back, as its OnFailure says, a creation whose resources are all there, such as one whose outputs cannot be evaluated.
+func (s State) Fail(reason string) (State, []Event) {
+	to := RollbackInProgress
+	switch s.OnFailure { //nolint:exhaustive // Rollback is the default
+	case DoNothing:
+		to = CreateFailed
+	case Delete:
+		to = DeleteInProgress
+	}
+	s = s.clone()
+	for i := range s.Resources { // their creation is what is rolled back
+		s.Resources[i].New = true
+	}
+	return s, s.enter(to, reason)
 }

@@ -16,7 +16,7 @@ func (p *planner) remove() bool {
 	}
 	left := p.named("delete", func(r Resource) bool { return p.goes(r) && r.Status == DeleteFailed })
 	whole := !slices.ContainsFunc(p.Resources, p.goes)
-	switch p.Status { //nolint:exhaustive // those that remove
+	switch p.Status { //nolint:exhaustive // the others remove nothing
 	case RollbackInProgress:
 		return p.move(ended(whole, RollbackComplete, RollbackFailed), left)
 	case DeleteInProgress:

@@ -56,6 +56,9 @@ func (p *planner) beginRestoring() bool {
 		if r.Touched && !p.ready(before.Needs) {
 			continue
 		}
+		if tried := r.Definition; r.Touched && r.Tried == nil {
+			r.Tried = &tried
+		}
 		r.Definition, r.Was, r.Refers = before, nil, union(r.Refers, before.On)
 		if r.Touched {
 			r.Work = Restoring

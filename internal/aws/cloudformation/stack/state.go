@@ -53,6 +53,8 @@ type Resource struct {
 	Definition
 	// Was is the definition before the update that is under way; nil if the update has not reached the resource.
 	Was *Definition
+	// Tried is the definition that an update, which is being rolled back, asked for; nil if it did not reach the resource.
+	Tried *Definition
 	// Refers are the serials of resources that the physical resource may refer to.
 	Refers []int
 	Work   Work

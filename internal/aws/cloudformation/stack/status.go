@@ -27,10 +27,12 @@ const (
 	UpdateRollbackCleanup    Status = "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"
 	UpdateRollbackComplete   Status = "UPDATE_ROLLBACK_COMPLETE"
 	UpdateRollbackFailed     Status = "UPDATE_ROLLBACK_FAILED"
+	// Review is the status of a stack that a change set has made, and that has nothing yet.
+	Review Status = "REVIEW_IN_PROGRESS"
 )
 
 // InProgress reports whether an operation is under way.
-func (s Status) InProgress() bool { return strings.HasSuffix(string(s), "_IN_PROGRESS") }
+func (s Status) InProgress() bool { return s != Review && strings.HasSuffix(string(s), "_IN_PROGRESS") }
 
 // Updatable reports whether a stack of this status can be updated.
 func (s Status) Updatable() bool {

@@ -114,3 +114,74 @@ the stack UPDATE_ROLLBACK_FAILED The following resource(s) failed to update: [A]
 		})
 	}
 }
+
+// A call of a rollback knows which update it leads away from, also when the rollback is begun again.
+func TestARollbackKnowsWhatWasTried(t *testing.T) {
+	was, tried := map[string]any{"Size": 1}, map[string]any{"Size": 2}
+	wants := was
+	judge := func(_ stack.State, _ string, had *stack.Resource) (stack.Wanted, error) {
+		w := stack.Wanted{Properties: wants}
+		if had != nil && had.Properties["Size"] != wants["Size"] {
+			w.Change = stack.InPlace
+		}
+		return w, nil
+	}
+	graph := stack.Graph{"A": {Type: "T"}}
+	s, _ := stack.Create(graph, stack.Rollback)
+	record := func(o stack.Outcome) {
+		t.Helper()
+		o.Serial = 1
+		s, _ = stack.Record(s, o)
+		s = stack.Next(s, judge).State
+	}
+	s = stack.Next(s, judge).State
+	record(stack.Outcome{Work: stack.Creating, Result: stack.Succeeded, PhysicalID: "a"})
+	s, _, err := s.Update(graph, stack.Rollback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants = tried
+	s = stack.Next(s, judge).State
+	record(stack.Outcome{Work: stack.Updating, Result: stack.Failed, Reason: "torn"})
+	restores := func() {
+		t.Helper()
+		calls := stack.Next(s, judge).Calls
+		if len(calls) != 1 || calls[0].Work != stack.Restoring {
+			t.Fatalf("%s: %+v", s.Status, calls)
+		}
+		if r := calls[0].Resource; r.Properties["Size"] != 1 || r.Tried == nil || r.Tried.Properties["Size"] != 2 {
+			t.Errorf("%v, from %+v", r.Properties, r.Tried)
+		}
+	}
+	restores()
+	record(stack.Outcome{Work: stack.Restoring, Result: stack.Failed, Reason: "stuck"})
+	if s, _, err = s.RollBack(); err != nil {
+		t.Fatal(err)
+	}
+	s = stack.Next(s, judge).State
+	restores()
+	record(stack.Outcome{Work: stack.Restoring, Result: stack.Succeeded})
+	if s.Status != stack.UpdateRollbackComplete {
+		t.Error(s.Status)
+	}
+}
+
+// A creation that is complete can be rolled back as one that failed.
+func TestFail(t *testing.T) {
+	judge := func(stack.State, string, *stack.Resource) (stack.Wanted, error) { return stack.Wanted{}, nil }
+	for failure, want := range map[stack.OnFailure]stack.Status{stack.Rollback: stack.RollbackComplete, stack.Delete: stack.DeleteComplete, stack.DoNothing: stack.CreateFailed} {
+		s, _ := stack.Create(stack.Graph{"A": {Type: "T", DeletionPolicy: stack.RetainExceptOnCreate}}, failure)
+		s = stack.Next(s, judge).State
+		s, _ = stack.Record(s, stack.Outcome{Serial: 1, Work: stack.Creating, Result: stack.Succeeded, PhysicalID: "a"})
+		s = stack.Next(s, judge).State
+		s, events := s.Fail("no outputs")
+		if len(events) != 1 || events[0].Reason != "no outputs" {
+			t.Errorf("%+v", events)
+		}
+		s = stack.Next(s, judge).State
+		s, _ = stack.Record(s, stack.Outcome{Serial: 1, Work: stack.Deleting, Result: stack.Succeeded})
+		if s = stack.Next(s, judge).State; s.Status != want {
+			t.Errorf("%s: %s, want %s", failure, s.Status, want)
+		}
+	}
+}
