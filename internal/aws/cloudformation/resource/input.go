@@ -14,6 +14,10 @@ import (
 	"muster.dev/muster/internal/aws/awstable"
 )
 
+// UpdatePolicy is the key under which the properties of a resource have its UpdatePolicy, which is no property. Input and Changes
+// leave it alone.
+const UpdatePolicy = "muster.dev/UpdatePolicy"
+
 // Input is the input of the first action that creates a resource, of resolved properties that Check has passed. The tags are
 // those of the stack, which a resource's own tags go over; a type without tags ignores them. The token is sent by types
 // whose Once is ByToken. A value that the action cannot hold is an error with its path, such as ScalingConfig.MinSize.
@@ -34,7 +38,7 @@ func (t Type) Input(properties map[string]any, tags map[string]string, token str
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		if slices.Contains(t.Apart, name) || name == "Tags" || t.Derived[name] != nil {
+		if slices.Contains(t.Apart, name) || name == "Tags" || name == UpdatePolicy || t.Derived[name] != nil {
 			continue
 		}
 		member, ok := t.Names[name]
@@ -64,6 +68,16 @@ func (t Type) Input(properties map[string]any, tags map[string]string, token str
 		object[m.Name] = token
 	}
 	return object, nil
+}
+
+// Request is the input of an action, of members in the forms that a template has: names in any case, numbers and booleans as
+// texts. A value that the action cannot hold is an error with its path.
+func Request(of Action, members map[string]any) (awsshape.Object, error) {
+	made, err := structure(of.Name, awstable.Service(of.Service).Operation(of.Name).Input, members)
+	if err != nil {
+		return nil, err
+	}
+	return made.(awsshape.Object), nil
 }
 
 // tagged puts tags into an input, in the form that it has for them.
