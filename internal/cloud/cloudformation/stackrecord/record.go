@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stackrecord
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/arn"
+	"muster.dev/muster/internal/aws/cloudformation/stack"
+	"muster.dev/muster/internal/cloud/cloudformation/stackplan"
+)
+
+// mostEvents is how many events a stack keeps.
+const mostEvents = 500
+
+// stackType is the type of a stack in its own events.
+const stackType = "AWS::CloudFormation::Stack"
+
+// Record is a stack.
+type Record struct {
+	// ID is the name of the object, a UUID, which is the last part of the ARN.
+	ID                    string
+	Name                  string
+	Description           string
+	TerminationProtection bool
+	Created               time.Time
+	Updated, Deleted      time.Time // zero if it never was
+	Hidden
+	Outputs []Output
+	Events  []v1alpha1.StackEvent
+}
+
+// Hidden is what is sealed.
+type Hidden struct {
+	// ARN is the name of the stack in IAM's policies, which Ref of AWS::StackId returns.
+	ARN string
+	// Asked is what the stack is to be, and Before what it was before the update that is under way; nil without one.
+	Asked  stackplan.Asked
+	Before *stackplan.Asked
+	State  stack.State
+	// Operation is the one that is under way, or was the last.
+	Operation Operation
+	// Sets are the change sets that were not executed.
+	Sets []ChangeSet
+	// Told counts all events of the stack, also those that are forgotten.
+	Told int
+	// Changed is when the status of a resource changed last, by serial.
+	Changed map[int]time.Time
+	// Secrets are the values of outputs that do not show, by name.
+	Secrets map[string]string
+}
+
+// Operation is a creation, an update or a deletion of a stack.
+type Operation struct {
+	// ID is another one for each.
+	ID string
+	// Action is the action of the API that began it.
+	Action string
+	// Token is the client token of the request; empty without one.
+	Token string
+	// RoleARN is the role that requests are made with; empty if those are made with the rights of Caller.
+	RoleARN string
+	// Caller is who asked for it, as the identity service keeps callers.
+	Caller []byte
+}
+
+// ChangeSet is a change that is described before it is made.
+type ChangeSet struct {
+	ARN, Name, Description string
+	// Token is the client token of the request; empty without one.
+	Token     string
+	Created   time.Time
+	Asked     stackplan.Asked
+	OnFailure stack.OnFailure
+	RoleARN   string
+	// Reason says why the set cannot be executed; empty if it can.
+	Reason  string
+	Changes []Change
+}
+
+// Change is what a change set does to one resource.
+type Change struct {
+	Action, LogicalID, PhysicalID, Type string
+	// Replacement is True, False or Conditional; empty for a resource that is added or removed.
+	Replacement string
+	// Properties are the properties that change, and Replaces those among them whose change replaces the resource.
+	Properties, Replaces []string
+}
+
+// Output is an output of a stack.
+type Output struct {
+	Name, Value, Description, Export string
+	// Secret values are shown as ****.
+	Secret bool
+}
+
+// hidden stands for a value that nobody is shown.
+const hidden = "****"
+
+// Shown is the value as it is shown.
+func (o Output) Shown() string {
+	if o.Secret {
+		return hidden
+	}
+	return o.Value
+}
+
+// ARNOf is the name of a stack of an account.
+func ARNOf(region, account, name, id string) string {
+	return arn.ARN{Partition: "aws", Service: "cloudformation", Region: region, Account: account, Resource: "stack/" + name + "/" + id}.String()
+}
+
+// Tell adds events at a time.
+func (r *Record) Tell(now time.Time, events []stack.Event) {
+	for _, e := range events {
+		r.Told++
+		told := v1alpha1.StackEvent{
+			ID: fmt.Sprintf("%s-%d", r.ID, r.Told), Time: metav1.NewTime(now), LogicalID: e.LogicalID, PhysicalID: e.PhysicalID, Type: e.Type,
+			Status: string(e.Status), Reason: e.Reason, Token: r.Operation.Token,
+		}
+		if e.LogicalID == "" {
+			told.LogicalID, told.PhysicalID, told.Type = r.Name, r.ARN, stackType
+		}
+		r.Events = append(r.Events, told)
+	}
+	if n := len(r.Events) - mostEvents; n > 0 {
+		r.Events = append([]v1alpha1.StackEvent(nil), r.Events[n:]...)
+	}
+	if r.Changed == nil {
+		r.Changed = map[int]time.Time{}
+	}
+	there := map[int]bool{}
+	for _, one := range r.State.Resources {
+		there[one.Serial] = true
+		if _, ok := r.Changed[one.Serial]; !ok {
+			r.Changed[one.Serial] = now
+		}
+		for _, e := range events {
+			if e.LogicalID == one.LogicalID && e.Status == one.Status {
+				r.Changed[one.Serial] = now
+			}
+		}
+	}
+	for serial := range r.Changed {
+		if !there[serial] {
+			delete(r.Changed, serial)
+		}
+	}
+}
+
+// IsARN reports whether a text that names a stack is an ARN.
+func IsARN(text string) bool { return strings.HasPrefix(text, "arn:") }
