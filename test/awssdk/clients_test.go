@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
@@ -29,6 +30,7 @@ func clients() []client {
 		{service: "eks", make: func(config aws.Config) any { return eks.NewFromConfig(config) }},
 		{service: "arc-zonal-shift", make: func(config aws.Config) any { return arczonalshift.NewFromConfig(config) }},
 		{service: "autoscaling", make: func(config aws.Config) any { return autoscaling.NewFromConfig(config) }},
+		{service: "cloudformation", make: func(config aws.Config) any { return cloudformation.NewFromConfig(config) }},
 		{service: "ec2", make: func(config aws.Config) any { return ec2.NewFromConfig(config) }},
 		{service: "ssm", make: func(config aws.Config) any { return ssm.NewFromConfig(config) }},
 		{service: "kms", make: func(config aws.Config) any { return kms.NewFromConfig(config) }},

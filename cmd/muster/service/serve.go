@@ -91,7 +91,7 @@ func apis(a serve.Account, log *slog.Logger) (awsapi.Config, error) {
 		return awsapi.Config{}, err
 	}
 	return awsapi.Config{
-		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(),
+		Identity: a.Identity, Management: a.Management, PageKey: a.Components.State.PageKey(), StackKey: statedir.StackKey(a.Components.State),
 		Region: a.Components.Region.Name, LocalMachines: a.Components.VPC,
 		Unbuilt: func(of release.Release) string { return programs.Unbuilt(a.Components.BinDir, of) },
 		Compute: func(wanted v1alpha1.ClusterSpec, addons []v1alpha1.Addon) string {

@@ -72,6 +72,7 @@ func Services() []Service {
 		{Name: "arc-zonal-shift", Actions: zonalShiftActions(), Resources: zonalShiftResources()},
 		{Name: "ec2", Actions: append(ec2Actions(), ec2ImageActions()...), Resources: ec2Resources()},
 		{Name: "autoscaling", Actions: autoscalingActions(), Resources: autoscalingResources()},
+		{Name: "cloudformation", Actions: cloudformationActions(), Resources: cloudformationResources()},
 		{Name: "ssm", Actions: ssmActions(), Resources: ssmResources()},
 		{Name: "kms", Actions: kmsActions(), Resources: kmsResources()},
 		{Name: "ecr", Actions: ecrActions(), Resources: ecrResources()},

@@ -33,6 +33,7 @@ func load(name string) func() *awsshape.Service {
 var services = map[string]func() *awsshape.Service{
 	"arc-zonal-shift":   load("arc-zonal-shift"),
 	"autoscaling":       load("autoscaling"),
+	"cloudformation":    load("cloudformation"),
 	"ec2":               load("ec2"),
 	"ecr":               load("ecr"),
 	"eks":               load("eks"),

@@ -40,6 +40,7 @@ var codesOf = map[string]codes{
 	"eks":               {"InvalidParameterException", "InvalidParameterException"},
 	"ec2":               {"InvalidParameterValue", "TagLimitExceeded"},
 	"autoscaling":       {"ValidationError", "LimitExceeded"},
+	"cloudformation":    {"ValidationError", "ValidationError"},
 	"kms":               {"TagException", "LimitExceededException"},
 	"elasticfilesystem": {"BadRequest", "BadRequest"},
 	"ecr":               {"InvalidTagParameterException", "TooManyTagsException"},

@@ -48,7 +48,9 @@ type Config struct {
 	Management client.Client
 	// PageKey is the file of the key that seals the tokens of lists. It is made if it is not there.
 	PageKey string
-	Region  string
+	// StackKey is the file of the key that seals the secrets of stacks. It is made if it is not there.
+	StackKey string
+	Region   string
 	// LocalMachines says whether this host can make machines of namespaces.
 	LocalMachines bool
 	// Unbuilt says what is to be done before a release of Kubernetes can run on this host; empty if nothing is.
@@ -165,6 +167,9 @@ func Register(front *awsfront.Front, c Config) error {
 		Public:         routetable.Public(c.Management),
 		AccessPolicies: policies, AccessPolicy: func(arn string) error { _, err := accesspolicy.Lookup(arn); return err },
 	}); err != nil {
+		return err
+	}
+	if err := registerStacks(front, account, c); err != nil {
 		return err
 	}
 	return eksauth.Register(front, eksauth.Config{Region: c.Region, Account: c.Pods, Assume: assumeForPod(c.Identity, c.Pods)})

@@ -63,7 +63,7 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), Region: "us-east-1", Unbuilt: func(release.Release) string { return "" }, Compute: func(v1alpha1.ClusterSpec, []v1alpha1.Addon) string { return "" }, Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Insights: func(context.Context, *v1alpha1.Cluster) []insight.Insight { return nil }, CheckVersion: func(context.Context, *v1alpha1.Cluster, release.Release) (string, []insight.Insight, error) {
+	return Config{Identity: identity, Pods: noPods{}, Management: fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), PageKey: filepath.Join(dir, "page.key"), StackKey: filepath.Join(dir, "stacks.key"), Region: "us-east-1", Unbuilt: func(release.Release) string { return "" }, Compute: func(v1alpha1.ClusterSpec, []v1alpha1.Addon) string { return "" }, Cluster: func(string) (client.Client, error) { return nil, errors.New("none") }, Insights: func(context.Context, *v1alpha1.Cluster) []insight.Insight { return nil }, CheckVersion: func(context.Context, *v1alpha1.Cluster, release.Release) (string, []insight.Insight, error) {
 		return "", nil, nil
 	}, Usage: func(string) ([]machine.Usage, error) { return nil, nil }, HostRanges: func() ([]netip.Prefix, error) { return nil, nil }}
 }

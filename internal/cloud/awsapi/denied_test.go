@@ -24,7 +24,7 @@ func (s *served) send(ctx context.Context, who aws.Credentials, request string) 
 	service, rest, _ := strings.Cut(request, " ")
 	first, rest, _ := strings.Cut(rest, " ")
 	method, path, headers := http.MethodPost, "/", []string{"Content-Type", "application/x-amz-json-1.1"}
-	versions := map[string]string{"iam": "2010-05-08", "sts": "2011-06-15", "ec2": "2016-11-15", "autoscaling": "2011-01-01"}
+	versions := map[string]string{"iam": "2010-05-08", "sts": "2011-06-15", "ec2": "2016-11-15", "autoscaling": "2011-01-01", "cloudformation": "2010-05-15"}
 	targets := map[string]string{"ecr": "AmazonEC2ContainerRegistry_V20150921", "kms": "TrentService", "logs": "Logs_20140328", "ssm": "AmazonSSM"}
 	switch {
 	case versions[service] != "":

@@ -41,7 +41,13 @@ type served struct {
 // serve serves the APIs over a management plane in memory, which is reached through the functions.
 func serve(t *testing.T, through ...func(client.Client) client.Client) *served {
 	t.Helper()
-	c, store, dir := config(t), identityservicetest.NewMemory(), t.TempDir()
+	return serveOf(t, config(t), through...)
+}
+
+// serveOf is serve with a configuration.
+func serveOf(t *testing.T, c Config, through ...func(client.Client) client.Client) *served {
+	t.Helper()
+	store, dir := identityservicetest.NewMemory(), t.TempDir()
 	sealer, err := identityservice.OpenSealer(filepath.Join(dir, "keys.json"), time.Now())
 	if err != nil {
 		t.Fatal(err)

@@ -278,5 +278,8 @@ func (d Dir) ManagementKubeconfig() string { return d.join("kubeconfig", "manage
 // WrittenKubeconfigs lists the kubeconfigs outside of this directory that contexts were added to, a path a line.
 func (d Dir) WrittenKubeconfigs() string { return d.join("kubeconfig", "written") }
 
+// StackKey is what the secrets of CloudFormation's stacks are sealed with. Stacks cannot be read without it.
+func StackKey(d Dir) string { return d.join("iam", "stacks.key") }
+
 // Queues holds a folder for each queue of the account, with its messages.
 func Queues(d Dir) string { return d.join("queues") }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
@@ -72,6 +73,10 @@ func TestServicesByTheirNames(t *testing.T) {
 		},
 		"events": func() error {
 			_, err := eventbridge.NewFromConfig(c).ListRules(t.Context(), &eventbridge.ListRulesInput{})
+			return err
+		},
+		"cloudformation": func() error {
+			_, err := cloudformation.NewFromConfig(c).ListStacks(t.Context(), &cloudformation.ListStacksInput{})
 			return err
 		},
 		"fis": func() error {

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
@@ -63,6 +64,7 @@ type world struct {
 	events      *eventbridge.Client
 	pricing     *pricing.Client
 	fis         *fis.Client
+	stacks      *cloudformation.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
 }
@@ -113,7 +115,7 @@ func (w *world) as(c aws.Config) *world {
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
 	other.sqs, other.events = sqs.NewFromConfig(c), eventbridge.NewFromConfig(c)
-	other.pricing, other.fis = pricing.NewFromConfig(c), fis.NewFromConfig(c)
+	other.pricing, other.fis, other.stacks = pricing.NewFromConfig(c), fis.NewFromConfig(c), cloudformation.NewFromConfig(c)
 	other.ecr, other.efs, other.zonal = ecr.NewFromConfig(c), efs.NewFromConfig(c), arczonalshift.NewFromConfig(c)
 	other.ssm, other.kms, other.logs, other.iam = ssm.NewFromConfig(c), kms.NewFromConfig(c), cloudwatchlogs.NewFromConfig(c), iam.NewFromConfig(c)
 	return &other

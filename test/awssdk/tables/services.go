@@ -20,6 +20,7 @@ func services() []service {
 		{name: "eks", client: "eks", protocol: "restjson"},
 		{name: "arc-zonal-shift", client: "arczonalshift", protocol: "restjson"},
 		{name: "autoscaling", client: "autoscaling", protocol: "query"},
+		{name: "cloudformation", client: "cloudformation", protocol: "query", operations: strings.Fields(cloudformation)},
 		{name: "ec2", client: "ec2", protocol: "ec2query", operations: strings.Fields(ec2)},
 		{name: "ssm", client: "ssm", protocol: "awsjson1.1", operations: strings.Fields(ssm)},
 		{name: "kms", client: "kms", protocol: "awsjson1.1"},
@@ -40,7 +41,7 @@ func (s service) table(client *source) (string, error) {
 	return schemaTable(client, s.name, s.protocol, s.operations)
 }
 
-// EC2 has more than 700 operations, and IAM, SSM, CloudWatch Logs and EventBridge have more than a hundred each: the tables have
+// EC2 has more than 700 operations, and IAM, SSM, CloudFormation, CloudWatch Logs and EventBridge have about a hundred each: the tables have
 // what docs/aws-actions.md has, and of EC2 the operations of volumes.
 const (
 	ec2 = `
@@ -68,6 +69,12 @@ ModifySubnetAttribute ModifyVolume ModifyVolumeAttribute ModifyVpcAttribute Modi
 ReplaceNetworkAclAssociation ReplaceNetworkAclEntry ReplaceRoute ReplaceRouteTableAssociation ResetAddressAttribute
 RevokeSecurityGroupEgress RevokeSecurityGroupIngress RunInstances StartInstances StopInstances TerminateInstances
 UnassignPrivateNatGatewayAddress UpdateSecurityGroupRuleDescriptionsEgress UpdateSecurityGroupRuleDescriptionsIngress`
+	cloudformation = `
+CancelUpdateStack ContinueUpdateRollback CreateChangeSet CreateStack DeleteChangeSet DeleteStack DescribeChangeSet DescribeStackDriftDetectionStatus
+DescribeStackEvents DescribeStackResource DescribeStackResourceDrifts DescribeStackResources DescribeStacks DetectStackDrift
+DetectStackResourceDrift EstimateTemplateCost ExecuteChangeSet GetStackPolicy GetTemplate GetTemplateSummary ListChangeSets ListExports
+ListImports ListStackResources ListStacks RollbackStack SetStackPolicy SignalResource UpdateStack UpdateTerminationProtection
+ValidateTemplate`
 	ssm = `
 DeleteParameter DescribeParameters GetParameter GetParameters GetParametersByPath PutParameter`
 	ecr = `

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudformation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"muster.dev/muster/internal/aws/awsshape"
+	"muster.dev/muster/internal/aws/cloudformation/stack"
+	"muster.dev/muster/internal/cloud/cloudformation/provision"
+	"muster.dev/muster/internal/cloud/cloudformation/stackplan"
+	"muster.dev/muster/internal/cloud/cloudformation/stackrecord"
+	"muster.dev/muster/internal/platform/readcache"
+)
+
+const (
+	// look is the time between two looks at stacks, and at a resource that is under way.
+	look = time.Second
+	// patience is how long a call may be refused by something that may pass, such as a network interface in a subnet.
+	patience = 5 * time.Minute
+	// mostDeleted is how many deleted stacks are kept.
+	mostDeleted = 100
+	// mostAtOnce is how many calls of one stack are made at once.
+	mostAtOnce = 8
+)
+
+// Watch brings stacks forward until the context ends.
+func (s *Stacks) Watch(ctx context.Context) {
+	defer s.runs.Wait()
+	for {
+		if err := s.lookAround(ctx); err != nil && ctx.Err() == nil {
+			s.Log.WarnContext(ctx, "stacks were not brought forward; they will be", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.begun:
+		case <-time.After(look):
+		}
+	}
+}
+
+// lookAround has each stack of which an operation is under way brought forward, and forgets the oldest of those that are deleted.
+func (s *Stacks) lookAround(ctx context.Context) error {
+	pending, deleted, err := s.store.Pending(readcache.Allow(ctx))
+	if err != nil {
+		return err
+	}
+	for _, id := range pending {
+		if s.take(id) {
+			s.runs.Go(func() {
+				defer s.leave(id)
+				s.run(ctx, id)
+			})
+		}
+	}
+	var errs []error
+	for i := range len(deleted) - mostDeleted {
+		errs = append(errs, s.store.Forget(ctx, deleted[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// take reports whether nobody brings the stack forward yet.
+func (s *Stacks) take(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[id] {
+		return false
+	}
+	s.running[id] = true
+	return true
+}
+
+// leave ends what take began.
+func (s *Stacks) leave(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, id)
+	maps.DeleteFunc(s.waiting, func(call string, _ time.Time) bool { return strings.HasPrefix(call, id) })
+}
+
+// run brings a stack forward until its operation has ended.
+func (s *Stacks) run(ctx context.Context, id string) {
+	for ctx.Err() == nil {
+		over, moved, err := s.advance(ctx, id)
+		if err != nil && ctx.Err() == nil {
+			s.Log.WarnContext(ctx, "a stack was not brought forward; it will be", "stack", id, "error", err)
+		}
+		if over {
+			return
+		}
+		if err == nil && moved {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(look):
+		}
+	}
+}
+
+// advance decides what is next of a stack, writes that, and makes the calls that are due. It reports whether the operation is
+// over, and whether anything has changed.
+func (s *Stacks) advance(ctx context.Context, id string) (over, moved bool, err error) {
+	var calls []stack.Call
+	r, err := s.store.Get(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return true, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	next, err := s.next(ctx, r)
+	if err != nil {
+		return false, false, err
+	}
+	calls = next.Calls
+	if len(next.Events) > 0 || !reflect.DeepEqual(next.State, r.State) {
+		r, err = s.store.Update(ctx, id, func(r *stackrecord.Record) error {
+			next, err := s.next(ctx, r)
+			if err != nil {
+				return err
+			}
+			calls = next.Calls
+			return s.enter(ctx, r, next)
+		})
+		if err != nil {
+			return false, false, err
+		}
+		moved = true
+	}
+	if !r.State.Status.InProgress() {
+		return true, true, nil
+	}
+	outcomes := s.carry(ctx, r, calls)
+	if len(outcomes) == 0 {
+		return false, moved, ctx.Err()
+	}
+	_, err = s.store.Update(ctx, id, func(r *stackrecord.Record) error {
+		for _, o := range outcomes {
+			var events []stack.Event
+			r.State, events = stack.Record(r.State, o)
+			r.Tell(s.Now(), s.hide(r, events))
+		}
+		return nil
+	})
+	return false, true, err
+}
+
+// next decides what is next.
+func (s *Stacks) next(ctx context.Context, r *stackrecord.Record) (stack.Plan, error) {
+	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
+	if err != nil {
+		return stack.Plan{}, err
+	}
+	return stack.Next(r.State, plan.Judge), nil
+}
+
+// enter puts what was decided into a stack, with what a status brings along.
+func (s *Stacks) enter(ctx context.Context, r *stackrecord.Record, next stack.Plan) error {
+	was := r.State.Status
+	r.State = next.State
+	r.Tell(s.Now(), s.hide(r, next.Events))
+	done := was == stack.CreateInProgress && r.State.Status == stack.CreateComplete ||
+		was == stack.UpdateInProgress && (r.State.Status == stack.UpdateCleanup || r.State.Status == stack.UpdateComplete)
+	if done {
+		if err := s.output(ctx, r); err != nil {
+			return err
+		}
+		r.Before = nil
+	}
+	switch r.State.Status { //nolint:exhaustive // nothing else changes in the others
+	case stack.UpdateRollbackComplete:
+		if r.Before != nil {
+			r.Asked, r.Before = *r.Before, nil
+			if plan, err := stackplan.Read(r.Asked, stackplan.Place{}); err == nil {
+				r.Description = plan.Template.Description
+			}
+		}
+	case stack.DeleteComplete:
+		r.Outputs = nil
+	}
+	if !r.State.Status.InProgress() {
+		r.Operation.Caller = nil // nothing is done for the caller any more
+	}
+	return nil
+}
+
+// output evaluates the outputs of a stack whose resources are there. A creation whose outputs cannot be evaluated is rolled back.
+func (s *Stacks) output(ctx context.Context, r *stackrecord.Record) error {
+	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
+	if err != nil {
+		return err
+	}
+	values, err := plan.Outputs(r.State)
+	if err != nil {
+		r.State.Reason = fmt.Sprintf("The outputs of the stack cannot be evaluated: %v", err)
+		if r.State.Status == stack.CreateComplete {
+			var events []stack.Event
+			r.State, events = r.State.Fail(r.State.Reason)
+			r.Tell(s.Now(), events)
+		}
+		return nil
+	}
+	r.Outputs = nil
+	for _, v := range values {
+		r.Outputs = append(r.Outputs, stackrecord.Output{Name: v.Name, Value: v.Value, Description: v.Description, Export: v.Export, Secret: v.Secret})
+	}
+	return nil
+}
+
+// hide takes values of NoEcho parameters out of what actions have said.
+func (s *Stacks) hide(r *stackrecord.Record, events []stack.Event) []stack.Event {
+	secrets := stackplan.Secrets(r.Asked)
+	if r.Before != nil {
+		secrets = append(secrets, stackplan.Secrets(*r.Before)...)
+	}
+	if len(secrets) == 0 {
+		return events
+	}
+	hidden := make([]stack.Event, 0, len(events))
+	for _, e := range events {
+		e.Reason = stackplan.Hide(e.Reason, secrets)
+		hidden = append(hidden, e)
+	}
+	for i := range r.State.Resources {
+		r.State.Resources[i].Reason = stackplan.Hide(r.State.Resources[i].Reason, secrets)
+	}
+	return hidden
+}
+
+// carry makes the calls that are due, and returns the outcomes that change something.
+func (s *Stacks) carry(ctx context.Context, r *stackrecord.Record, calls []stack.Call) []stack.Outcome {
+	by := s.by(r)
+	do := func(ctx context.Context, service, action string, input awsshape.Object) (awsshape.Object, error) {
+		return s.Do(ctx, by, service, action, input)
+	}
+	var mu sync.Mutex
+	var all []stack.Outcome
+	var group sync.WaitGroup
+	free := make(chan struct{}, mostAtOnce)
+	for _, call := range calls {
+		free <- struct{}{}
+		group.Go(func() {
+			defer func() { <-free }()
+			o := s.bounded(r, provision.Carry(ctx, do, provision.Order{Call: call, StackID: r.ARN, Operation: r.Operation.ID}))
+			if ctx.Err() != nil && o.Result == stack.Failed {
+				return // the service ends, and the call is made again by the next one
+			}
+			if o.Result == stack.Pending && (o.PhysicalID == "" || o.PhysicalID == call.Resource.PhysicalID) {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, o)
+		})
+	}
+	group.Wait()
+	return all
+}
+
+// bounded fails a call that has been refused by something that may pass for too long.
+func (s *Stacks) bounded(r *stackrecord.Record, o stack.Outcome) stack.Outcome {
+	key := fmt.Sprintf("%s %s %d %s", r.ID, r.Operation.ID, o.Serial, o.Work)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.Result != stack.Pending || o.Reason == "" {
+		delete(s.waiting, key)
+		return o
+	}
+	since, ok := s.waiting[key]
+	if !ok {
+		s.waiting[key] = s.Now()
+		return o
+	}
+	if s.Now().Sub(since) >= patience {
+		delete(s.waiting, key)
+		o.Result = stack.Failed
+	}
+	return o
+}
