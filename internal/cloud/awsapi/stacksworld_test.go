@@ -92,7 +92,7 @@ func (s *stacked) controllers(ctx context.Context) {
 			vpc := &vpcs.Items[i]
 			if len(vpc.Status.Conditions) == 0 {
 				group := &v1alpha1.SecurityGroup{}
-				group.Name = "sg-" + strings.TrimPrefix(vpc.Name, "vpc-")
+				group.Name = v1alpha1.DefaultSecurityGroupID(vpc.Name)
 				group.Spec.VPCID, group.Spec.GroupName = vpc.Name, v1alpha1.DefaultSecurityGroup
 				_ = s.management.Create(ctx, group)
 			}
