@@ -165,6 +165,15 @@ func TestLists(t *testing.T) {
 			t.Errorf("%v, want %s", names, tt.want)
 		}
 	}
+	var shared, again coordinationv1.LeaseList
+	for _, into := range []*coordinationv1.LeaseList{&shared, &again} {
+		if err := c.List(ctx, into, client.UnsafeDisableDeepCopy); err != nil || len(into.Items) != 3 {
+			t.Fatal(len(into.Items), err)
+		}
+	}
+	if shared.Items[0].Labels["holder"] = "seen"; again.Items[0].Labels["holder"] != "seen" {
+		t.Error("a reader that asked for no copies got some")
+	}
 	if a.asked() != before {
 		t.Errorf("the API server was asked %d times", a.asked()-before)
 	}

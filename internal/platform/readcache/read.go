@@ -39,7 +39,8 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return nil
 }
 
-// List reads objects, by their namespace or labels; a read that asks for anything else is the API server's.
+// List reads objects, by their namespace or labels; a read that asks for anything else is the API server's. Objects are copies, unless
+// client.UnsafeDisableDeepCopy is among the options: then the reader changes nothing that they refer to.
 func (c *Cache) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	asked := client.ListOptions{}
 	asked.ApplyOptions(options)
@@ -60,8 +61,13 @@ func (c *Cache) List(ctx context.Context, into client.ObjectList, options ...cli
 	slices.SortFunc(chosen, func(a, b client.Object) int { // as the API server has them
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
+	shared := asked.UnsafeDisableDeepCopy != nil && *asked.UnsafeDisableDeepCopy
 	copies := make([]runtime.Object, 0, len(chosen))
 	for _, object := range chosen {
+		if shared {
+			copies = append(copies, object)
+			continue
+		}
 		copies = append(copies, object.DeepCopyObject())
 	}
 	return meta.SetList(into, copies)

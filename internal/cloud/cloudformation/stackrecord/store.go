@@ -67,7 +67,7 @@ func (s Store) Named(ctx context.Context, name string) (*Record, error) {
 // Pending are the IDs of stacks of which an operation is under way, and those of stacks that are deleted, oldest first.
 func (s Store) Pending(ctx context.Context) (pending, deleted []string, err error) {
 	var all v1alpha1.StackList
-	if err := s.Management.List(ctx, &all); err != nil {
+	if err := s.Management.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil { // every second, of all stacks, and nothing is changed
 		return nil, nil, fmt.Errorf("listing stacks: %w", err)
 	}
 	slices.SortFunc(all.Items, func(a, b v1alpha1.Stack) int {
