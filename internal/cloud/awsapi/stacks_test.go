@@ -38,6 +38,9 @@ func TestAStackIsMadeChangedAndDeleted(t *testing.T) {
 	if _, vpcs := s.send(t.Context(), s.admin, "ec2 DescribeVpcs"); !strings.Contains(vpcs, "<key>team</key>") || !strings.Contains(vpcs, "<value>first</value>") {
 		t.Errorf("tags of the VPC: %s", vpcs)
 	}
+	if _, templates := s.send(t.Context(), s.admin, "ec2 DescribeLaunchTemplates"); !strings.Contains(templates, "<key>team</key>") {
+		t.Errorf("tags of the launch template: %s", templates)
+	}
 	status, body = s.order(s.admin, "UpdateStack", "StackName", "Net", "UsePreviousTemplate", "true", "Capabilities.member.1", "CAPABILITY_IAM", "Parameters.member.1.ParameterKey", "Name", "Parameters.member.1.ParameterValue", "second")
 	if status != 200 {
 		t.Fatal(status, body)

@@ -9,7 +9,7 @@ func templateHandlers() map[string]handler {
 		"AWS::EC2::LaunchTemplate": {
 			create: launchTemplates.order, read: launchTemplates.reads("LaunchTemplateId", "DefaultVersionNumber", "LatestVersionNumber"), remove: launchTemplates.deletes("DeleteLaunchTemplate"),
 			update: func(ctx context.Context, j *job) (bool, error) {
-				return both(ctx, j, addVersion, launchTemplates.retag)
+				return both(ctx, j, addVersion, retagTemplate)
 			},
 		},
 	}
@@ -33,4 +33,22 @@ func addVersion(ctx context.Context, j *job) error {
 		return err
 	}
 	return nil
+}
+
+// retagTemplate brings the tags of the template itself to those that its TagSpecifications ask for.
+func retagTemplate(ctx context.Context, j *job) error {
+	own := *j
+	own.is, own.was = tagsOfTemplate(j.is), tagsOfTemplate(j.was)
+	return launchTemplates.retag(ctx, &own)
+}
+
+// tagsOfTemplate are the tags of a launch template as other types have theirs.
+func tagsOfTemplate(properties map[string]any) map[string]any {
+	specified, _ := properties["TagSpecifications"].([]any)
+	for _, entry := range specified {
+		if one, _ := entry.(map[string]any); textOf(one["ResourceType"]) == "launch-template" {
+			return map[string]any{"Tags": one["Tags"]}
+		}
+	}
+	return map[string]any{}
 }

@@ -286,33 +286,6 @@ func (p *Plan) Judge(s stack.State, id string, had *stack.Resource) (stack.Wante
 	return stack.Wanted{Properties: properties, Change: stack.Replace}, nil
 }
 
-// tag adds the tags of the stack to those of a resource that has tags, as a list of Key and Value sorted by key.
-func (p *Plan) tag(of resource.Type, properties map[string]any) {
-	if len(p.asked.Tags) == 0 || !slices.Contains(of.Properties(), "Tags") {
-		return
-	}
-	all := map[string]any{}
-	for key, value := range p.asked.Tags {
-		all[key] = map[string]any{"Key": key, "Value": value}
-	}
-	switch own := properties["Tags"].(type) {
-	case map[string]any:
-		for key, value := range own {
-			all[key] = map[string]any{"Key": key, "Value": value}
-		}
-	case []any:
-		for _, entry := range own {
-			one, _ := entry.(map[string]any)
-			all[fmt.Sprint(one["Key"])] = one
-		}
-	}
-	tags := []any{}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		tags = append(tags, all[key])
-	}
-	properties["Tags"] = tags
-}
-
 // mostInName bounds generated names, so that each service takes them.
 const mostInName = 63
 
