@@ -261,16 +261,9 @@ func (s *Stacks) exportable(ctx context.Context, r *stackrecord.Record, plan *st
 	if err != nil || len(names) == 0 {
 		return away(err)
 	}
-	all, err := s.store.List(ctx)
-	if err != nil {
-		return away(err)
+	taken, err := s.takenBy(ctx, r, names)
+	if err == nil && taken != "" {
+		return refuse("%s", taken)
 	}
-	for _, other := range all {
-		for _, output := range other.Outputs {
-			if other.ID != r.ID && output.Export != "" && slices.Contains(names, output.Export) {
-				return refuse("Export with name %s is already exported by stack %s", output.Export, other.Name)
-			}
-		}
-	}
-	return nil
+	return away(err)
 }

@@ -4,6 +4,7 @@ package cloudformation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/cloudformation/stack"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/cloudformation/stackplan"
+	"muster.dev/muster/internal/cloud/cloudformation/stackrecord"
 )
 
 type exportsInput struct{ NextToken string }
@@ -75,16 +77,24 @@ func (s *Stacks) importers(ctx context.Context, export string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+	exports := map[string]string{}
+	for _, r := range all {
+		for _, output := range r.Outputs {
+			exports[output.Export] = output.Value
+		}
+	}
 	var names []string
 	for _, r := range all {
 		if r.State.Status == stack.DeleteComplete {
 			continue
 		}
+		place := s.place(ctx, r)
+		place.Imports = func(name string) (string, error) { return exports[name], nil }
 		for _, a := range []*stackplan.Asked{&r.Asked, r.Before} {
 			if a == nil {
 				continue
 			}
-			plan, err := stackplan.Read(*a, s.place(ctx, r))
+			plan, err := stackplan.Read(*a, place)
 			if err != nil {
 				return nil, away(err)
 			}
@@ -95,4 +105,58 @@ func (s *Stacks) importers(ctx context.Context, export string) ([]string, error)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// outputs evaluates the outputs of a stack whose resources are there. What is wrong with them fails the operation: one that cannot be
+// evaluated, an export that another stack has taken meanwhile, and another value of an export that a stack imports.
+func (s *Stacks) outputs(ctx context.Context, r *stackrecord.Record) (outputs []stackrecord.Output, wrong string, err error) {
+	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
+	if err != nil {
+		return nil, "", err
+	}
+	values, err := plan.Outputs(r.State)
+	if err != nil {
+		return nil, fmt.Sprintf("The outputs of the stack cannot be evaluated: %v", err), nil
+	}
+	had := map[string]string{}
+	for _, output := range r.Outputs {
+		had[output.Export] = output.Value
+	}
+	for _, v := range values {
+		outputs = append(outputs, stackrecord.Output{Name: v.Name, Value: v.Value, Description: v.Description, Export: v.Export, Secret: v.Secret})
+		before, exported := had[v.Export]
+		if v.Export == "" || exported && before == v.Value {
+			continue
+		}
+		if exported {
+			users, err := s.importers(ctx, v.Export)
+			if err != nil {
+				return nil, "", err
+			}
+			if len(users) > 0 {
+				return nil, fmt.Sprintf("Export %s cannot be updated as it is in use by %s", v.Export, strings.Join(users, ", ")), nil
+			}
+			continue
+		}
+		if taken, err := s.takenBy(ctx, r, []string{v.Export}); err != nil || taken != "" {
+			return nil, taken, err
+		}
+	}
+	return outputs, "", nil
+}
+
+// takenBy says which other stack exports one of some names; empty if none does.
+func (s *Stacks) takenBy(ctx context.Context, r *stackrecord.Record, names []string) (string, error) {
+	all, err := s.store.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, other := range all {
+		for _, output := range other.Outputs {
+			if other.ID != r.ID && output.Export != "" && slices.Contains(names, output.Export) {
+				return fmt.Sprintf("Export with name %s is already exported by stack %s", output.Export, other.Name), nil
+			}
+		}
+	}
+	return "", nil
 }

@@ -168,17 +168,22 @@ func (s *Stacks) next(ctx context.Context, r *stackrecord.Record) (stack.Plan, e
 
 // enter puts what was decided into a stack, with what a status brings along.
 func (s *Stacks) enter(ctx context.Context, r *stackrecord.Record, next stack.Plan) error {
-	was := r.State.Status
+	was := r.State
 	r.State = next.State
-	r.Tell(s.Now(), s.hide(r, next.Events))
-	done := was == stack.CreateInProgress && r.State.Status == stack.CreateComplete ||
-		was == stack.UpdateInProgress && (r.State.Status == stack.UpdateCleanup || r.State.Status == stack.UpdateComplete)
+	done := was.Status == stack.CreateInProgress && r.State.Status == stack.CreateComplete ||
+		was.Status == stack.UpdateInProgress && (r.State.Status == stack.UpdateCleanup || r.State.Status == stack.UpdateComplete)
 	if done {
-		if err := s.output(ctx, r); err != nil {
+		outputs, wrong, err := s.outputs(ctx, r)
+		if err != nil {
 			return err
 		}
-		r.Before = nil
+		if wrong != "" {
+			r.State, next.Events = was.Fail(wrong)
+		} else {
+			r.Outputs, r.Before = outputs, nil
+		}
 	}
+	r.Tell(s.Now(), s.hide(r, next.Events))
 	switch r.State.Status { //nolint:exhaustive // nothing else changes in the others
 	case stack.UpdateRollbackComplete:
 		if r.Before != nil {
@@ -196,35 +201,18 @@ func (s *Stacks) enter(ctx context.Context, r *stackrecord.Record, next stack.Pl
 	return nil
 }
 
-// output evaluates the outputs of a stack whose resources are there. A creation whose outputs cannot be evaluated is rolled back.
-func (s *Stacks) output(ctx context.Context, r *stackrecord.Record) error {
-	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
-	if err != nil {
-		return err
-	}
-	values, err := plan.Outputs(r.State)
-	if err != nil {
-		r.State.Reason = fmt.Sprintf("The outputs of the stack cannot be evaluated: %v", err)
-		if r.State.Status == stack.CreateComplete {
-			var events []stack.Event
-			r.State, events = r.State.Fail(r.State.Reason)
-			r.Tell(s.Now(), events)
-		}
-		return nil
-	}
-	r.Outputs = nil
-	for _, v := range values {
-		r.Outputs = append(r.Outputs, stackrecord.Output{Name: v.Name, Value: v.Value, Description: v.Description, Export: v.Export, Secret: v.Secret})
-	}
-	return nil
-}
-
-// hide takes values of NoEcho parameters out of what actions have said.
-func (s *Stacks) hide(r *stackrecord.Record, events []stack.Event) []stack.Event {
+// secrets are the values of NoEcho parameters of a stack, as it is to be and as it was.
+func secrets(r *stackrecord.Record) []string {
 	secrets := stackplan.Secrets(r.Asked)
 	if r.Before != nil {
 		secrets = append(secrets, stackplan.Secrets(*r.Before)...)
 	}
+	return secrets
+}
+
+// hide takes values of NoEcho parameters out of what actions have said.
+func (s *Stacks) hide(r *stackrecord.Record, events []stack.Event) []stack.Event {
+	secrets := secrets(r)
 	if len(secrets) == 0 {
 		return events
 	}
@@ -233,6 +221,7 @@ func (s *Stacks) hide(r *stackrecord.Record, events []stack.Event) []stack.Event
 		e.Reason = stackplan.Hide(e.Reason, secrets)
 		hidden = append(hidden, e)
 	}
+	r.State.Reason = stackplan.Hide(r.State.Reason, secrets)
 	for i := range r.State.Resources {
 		r.State.Resources[i].Reason = stackplan.Hide(r.State.Resources[i].Reason, secrets)
 	}

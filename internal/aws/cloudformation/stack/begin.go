@@ -100,18 +100,20 @@ func (s *State) enter(to Status, reason string) []Event {
 	return []Event{{Status: to, Reason: reason}}
 }
 
-// Fail rolls back, as its OnFailure says, a creation whose resources are all there, such as one whose outputs cannot be evaluated.
+// Fail ends a creation or update as its OnFailure says, for a reason that is not a resource, such as an output that cannot be
+// evaluated. The state is the one before the plan that completes the operation, so that a rollback still knows what was before.
 func (s State) Fail(reason string) (State, []Event) {
 	to := RollbackInProgress
-	switch s.OnFailure { //nolint:exhaustive // Rollback is the default
-	case DoNothing:
+	switch {
+	case s.Status == UpdateInProgress && s.OnFailure == DoNothing:
+		to = UpdateFailed
+	case s.Status == UpdateInProgress:
+		to = UpdateRollbackInProgress
+	case s.OnFailure == DoNothing:
 		to = CreateFailed
-	case Delete:
+	case s.OnFailure == Delete:
 		to = DeleteInProgress
 	}
 	s = s.clone()
-	for i := range s.Resources { // their creation is what is rolled back
-		s.Resources[i].New = true
-	}
 	return s, s.enter(to, reason)
 }

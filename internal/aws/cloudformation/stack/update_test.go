@@ -166,14 +166,16 @@ func TestARollbackKnowsWhatWasTried(t *testing.T) {
 	}
 }
 
-// A creation that is complete can be rolled back as one that failed.
+// A creation whose resources are all there can be rolled back as one that failed.
 func TestFail(t *testing.T) {
 	judge := func(stack.State, string, *stack.Resource) (stack.Wanted, error) { return stack.Wanted{}, nil }
 	for failure, want := range map[stack.OnFailure]stack.Status{stack.Rollback: stack.RollbackComplete, stack.Delete: stack.DeleteComplete, stack.DoNothing: stack.CreateFailed} {
 		s, _ := stack.Create(stack.Graph{"A": {Type: "T", DeletionPolicy: stack.RetainExceptOnCreate}}, failure)
 		s = stack.Next(s, judge).State
 		s, _ = stack.Record(s, stack.Outcome{Serial: 1, Work: stack.Creating, Result: stack.Succeeded, PhysicalID: "a"})
-		s = stack.Next(s, judge).State
+		if next := stack.Next(s, judge).State; next.Status != stack.CreateComplete {
+			t.Fatal(next.Status)
+		}
 		s, events := s.Fail("no outputs")
 		if len(events) != 1 || events[0].Reason != "no outputs" {
 			t.Errorf("%+v", events)
@@ -184,4 +186,67 @@ func TestFail(t *testing.T) {
 			t.Errorf("%s: %s, want %s", failure, s.Status, want)
 		}
 	}
+}
+
+// An update whose resources are all there can be rolled back: what it changed is changed back, what it replaced is what it was, and
+// what it made is deleted.
+func TestAnUpdateFails(t *testing.T) {
+	for failure, want := range map[stack.OnFailure]string{
+		stack.Rollback: `
+A UPDATE_COMPLETE
+C UPDATE_IN_PROGRESS
+B UPDATE_IN_PROGRESS
+C UPDATE_COMPLETE
+B UPDATE_COMPLETE
+the stack UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS
+A DELETE_IN_PROGRESS
+A DELETE_COMPLETE
+the stack UPDATE_ROLLBACK_COMPLETE`,
+		stack.DoNothing: "",
+	} {
+		s, of := created(t, nil)
+		of.asks["A"], of.asks["C"] = asked{key: 1}, asked{value: 1}
+		s, _, err := s.Update(of.graph, failure)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serials := map[string]int{}
+		for _, r := range s.Resources {
+			serials[r.LogicalID] = r.Serial
+		}
+		s = untilOver(t, s, of.judge)
+		s, events := s.Fail("an export is imported")
+		if len(events) != 1 || events[0].Reason != "an export is imported" {
+			t.Errorf("%+v", events)
+		}
+		s, told := script(nil).run(t, s, of.judge)
+		if failure == stack.Rollback || len(told) > 0 {
+			compare(t, told, want)
+		}
+		if failure == stack.DoNothing && s.Status != stack.UpdateFailed {
+			t.Error(s.Status)
+		}
+		for id, serial := range serials {
+			if r, ok := s.Current(id); failure == stack.Rollback && (!ok || r.Serial != serial) {
+				t.Errorf("%s is %+v, and was the resource %d", id, r, serial)
+			}
+		}
+	}
+}
+
+// untilOver carries an operation out, and returns the state before the plan that completes it.
+func untilOver(t *testing.T, s stack.State, judge stack.Judge) stack.State {
+	t.Helper()
+	for range 100 {
+		plan := stack.Next(s, judge)
+		if plan.State.Status != s.Status {
+			return s
+		}
+		s = plan.State
+		for _, call := range plan.Calls {
+			s, _ = stack.Record(s, stack.Outcome{Serial: call.Resource.Serial, Work: call.Work, Result: stack.Succeeded, PhysicalID: call.Resource.LogicalID + "-new"})
+		}
+	}
+	t.Fatalf("%s does not end", s.Status)
+	return s
 }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsapi
+
+import (
+	"strings"
+	"testing"
+)
+
+// An export that a stack imports keeps its value: the update that gives it another one is rolled back. Once nobody imports it, the same
+// update succeeds.
+func TestAnImportedExportKeepsItsValue(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	const exports = `{"Parameters": {"Name": {"Type": "String", "Default": "a"}}, "Resources": {"VPC": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.7.0.0/16", "Tags": [{"Key": "Name", "Value": {"Ref": "Name"}}]}}},
+		"Outputs": {"V": {"Value": {"Ref": "Name"}, "Export": {"Name": "shared"}}}}`
+	const imports = `{"Resources": {"Gateway": {"Type": "AWS::EC2::InternetGateway", "Properties": {"Tags": [{"Key": "of", "Value": {"Fn::ImportValue": "shared"}}]}}}}`
+	made := func(name, template string) {
+		t.Helper()
+		if status, body := s.order(s.admin, "CreateStack", "StackName", name, "TemplateBody", template); status != 200 {
+			t.Fatal(status, body)
+		}
+		if got := s.ends(name); got != "CREATE_COMPLETE" {
+			t.Fatal(got)
+		}
+	}
+	made("Net", exports)
+	made("User", imports)
+	change := func(want string) {
+		t.Helper()
+		if status, body := s.order(s.admin, "UpdateStack", "StackName", "Net", "UsePreviousTemplate", "true", "Parameters.member.1.ParameterKey", "Name", "Parameters.member.1.ParameterValue", "b"); status != 200 {
+			t.Fatal(status, body)
+		}
+		if got := s.ends("Net"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	value := func(want string) {
+		t.Helper()
+		_, vpcs := s.send(t.Context(), s.admin, "ec2 DescribeVpcs")
+		if _, list := s.order(s.admin, "ListExports"); !strings.Contains(list, "<Value>"+want+"</Value>") || !strings.Contains(vpcs, "<value>"+want+"</value>") {
+			t.Errorf("want %s: %s %s", want, list, vpcs)
+		}
+	}
+	change("UPDATE_ROLLBACK_COMPLETE")
+	if _, events := s.order(s.admin, "DescribeStackEvents", "StackName", "Net"); !strings.Contains(events, "Export shared cannot be updated as it is in use by User") {
+		t.Error(events)
+	}
+	value("a")
+	if status, body := s.order(s.admin, "DeleteStack", "StackName", "User"); status != 200 {
+		t.Fatal(status, body)
+	}
+	if got := s.ends("User"); !strings.Contains(got, "does not exist") {
+		t.Error(got)
+	}
+	change("UPDATE_COMPLETE")
+	value("b")
+}
