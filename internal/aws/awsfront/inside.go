@@ -32,6 +32,8 @@ type Inside struct {
 	// Service and Action are those of the request, such as ec2 and CreateVpc.
 	Service, Action string
 	Input           awsshape.Object
+	// Secrets are texts of the input that the log must not have.
+	Secrets []string
 }
 
 // Do answers a request from inside: the list of actions, the input and the rights are checked as those of a request that
@@ -44,11 +46,25 @@ func (f *Front) Do(ctx context.Context, in Inside) (awsshape.Object, error) {
 		record.Principal = in.Caller.ARN().String()
 	}
 	output, err := f.inside(context.WithValue(ctx, recordKey{}, record), in, record)
+	record.hide(in.Secrets)
 	f.config.Log.LogAttrs(ctx, slog.LevelInfo, "aws request",
 		slog.String("api", in.Service), slog.String("action", in.Action), slog.String("outcome", cmp.Or(record.Code, "ok")), slog.String("principal", record.Principal),
 		slog.String("resource", record.Resource), slog.String("via", in.Via), slog.String("request_id", record.RequestID), slog.Duration("took", f.config.Now().Sub(began)),
 		slog.String("message", record.Message), slog.Any("cause", record.Cause))
 	return output, err
+}
+
+// hide takes secrets out of what is logged.
+func (r *Record) hide(secrets []string) {
+	for _, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		r.Message, r.Resource = strings.ReplaceAll(r.Message, secret, "****"), strings.ReplaceAll(r.Resource, secret, "****")
+		if cause := fmt.Sprint(r.Cause); r.Cause != nil && strings.Contains(cause, secret) {
+			r.Cause = strings.ReplaceAll(cause, secret, "****")
+		}
+	}
 }
 
 // inside does the request, and puts its refusal into the record.

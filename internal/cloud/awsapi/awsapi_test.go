@@ -70,7 +70,7 @@ func config(t *testing.T) Config {
 
 func frontOf(t *testing.T, c Config) *awsfront.Front {
 	t.Helper()
-	front, err := c.Identity.Front(awsfront.Config{})
+	front, err := c.Identity.Front(awsfront.Config{Log: c.Log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func requestFor(front *awsfront.Front, identity *identityservice.Service) func(c
 		if err != nil {
 			return nil, err
 		}
-		in := awsfront.Inside{Caller: caller, Service: service, Action: action, Input: input}
+		in := awsfront.Inside{Caller: caller, Service: service, Action: action, Input: input, Secrets: by.Secrets}
 		if by.RoleARN == "" {
 			in.Via = cloudformation.Principal
 		}

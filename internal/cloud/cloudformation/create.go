@@ -188,7 +188,7 @@ func (s *Stacks) begin(call *awsfront.Call, r *stackrecord.Record, token, role s
 
 // by is for whom a stack makes requests.
 func (s *Stacks) by(r *stackrecord.Record) By {
-	return By{r.ARN, r.Operation.RoleARN, r.Operation.Caller}
+	return By{StackID: r.ARN, RoleARN: r.Operation.RoleARN, Caller: r.Operation.Caller, Secrets: secrets(r)}
 }
 
 // asked reads what a request asks a stack to be. The stack is as had before an update; nil for a new one.
@@ -197,6 +197,7 @@ func asked(body string, parameters []parameter, had *stackplan.Asked, tags []aws
 		return stackplan.Asked{}, refuse("Either Template URL or Template Body must be specified.")
 	}
 	a := stackplan.Asked{Template: body, Parameters: map[string]string{}}
+	var kept []string
 	for _, p := range parameters {
 		if _, twice := a.Parameters[p.ParameterKey]; twice || p.ParameterKey == "" {
 			return a, refuse("Parameter key %.255q is empty or there twice", p.ParameterKey)
@@ -208,8 +209,14 @@ func asked(body string, parameters []parameter, had *stackplan.Asked, tags []aws
 		if p.ParameterValue != "" || had == nil {
 			return a, refuse("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template, or with a value", p.ParameterKey)
 		}
+		kept = append(kept, p.ParameterKey)
 		if value, ok := had.Parameters[p.ParameterKey]; ok { // else the default of the template, as before
 			a.Parameters[p.ParameterKey] = value
+		}
+	}
+	if had != nil && had.Template != body {
+		if name := stackplan.Exposed(had.Template, body, kept); name != "" {
+			return a, refuse("Parameters.%s: the parameter had NoEcho and would be shown: leave NoEcho true, or give a value in place of UsePreviousValue", name)
 		}
 	}
 	read, err := awstag.Read(Service, tags)

@@ -43,6 +43,8 @@ type By struct {
 	RoleARN string
 	// Caller is what Keep has kept.
 	Caller []byte
+	// Secrets are the values of NoEcho parameters, which no log has.
+	Secrets []string
 }
 
 // Config is what the actions need.

@@ -82,9 +82,12 @@ func (t *Template) Policies(env Env, logicalID string) (creation, update map[str
 	return creation, update, err
 }
 
-// ResourceMetadata evaluates the attribute Metadata of a resource. Returns an empty map without it.
+// ResourceMetadata evaluates the attribute Metadata of a resource for people, as Shown does its properties. Returns an empty map
+// without it.
 func (t *Template) ResourceMetadata(env Env, logicalID string) (map[string]any, error) {
-	return t.evaluation(env).attribute(t.Resources[logicalID].metadata, resourcePath(logicalID).key("Metadata"))
+	e := t.evaluation(env)
+	e.mask = true
+	return e.attribute(t.Resources[logicalID].metadata, resourcePath(logicalID).key("Metadata"))
 }
 
 func resourcePath(logicalID string) *path {

@@ -264,7 +264,11 @@ func (e *evaluation) imported(c *call, at *path) (any, bool) {
 	}
 	value, err := e.env.Imports(name)
 	if err != nil {
-		e.add(at, "importing %s: %v", e.quoted(name, c.args[0]), err)
+		why := err.Error()
+		if e.secret(c.args[0]) {
+			why = strings.ReplaceAll(why, name, hidden)
+		}
+		e.add(at, "importing %s: %s", e.quoted(name, c.args[0]), why)
 		return nil, false
 	}
 	return value, true

@@ -76,9 +76,14 @@ func (e *evaluation) outputs(at *path) []OutputValue {
 		value, _, ok := e.text(output.value, at.key("Value"))
 		result := OutputValue{Name: name, Value: value, Description: output.Description, Secret: e.secret(output.value)}
 		if output.Exported {
+			if result.Secret {
+				e.add(at.key("Value"), "the value contains a parameter with NoEcho, and stacks that import it would show it: do not export it")
+			}
 			at := at.key("Export").key("Name")
 			export, known, exportOK := e.text(output.exportName, at)
 			switch other, twice := exported[export]; {
+			case e.secret(output.exportName):
+				e.add(at, "the name of an export is shown to everybody, and contains a parameter with NoEcho")
 			case !exportOK:
 			case !known:
 				e.add(at, "the name of an export is needed before resources are made")
