@@ -22,8 +22,12 @@ import (
 	"muster.dev/muster/internal/cloud/cloudformation/stackrecord"
 )
 
-// mostSets is how many change sets a stack has at most.
-const mostSets = 20
+// mostSets is how many change sets a stack has at most, and mostOfSets how many bytes their templates have together: they are part of
+// the stack's object.
+const (
+	mostSets   = 20
+	mostOfSets = 256 << 10
+)
 
 // unchanged is the reason of a change set that would change nothing; tools compare it.
 const unchanged = "The submitted information didn't contain changes. Submit different information to create a change set."
@@ -110,6 +114,13 @@ func (s *Stacks) doCreateSet(ctx context.Context, call *awsfront.Call, in *creat
 			return err
 		}
 		r.Sets = append(r.Sets, made)
+		size := 0
+		for _, set := range r.Sets {
+			size += len(set.Asked.Template)
+		}
+		if size > mostOfSets {
+			return awsfault.Errorf("LimitExceededException", "The templates of the change sets of stack %s would have %d bytes: they may have %d; delete a change set", r.Name, size, mostOfSets)
+		}
 		return nil
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ package stackrecord
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +16,14 @@ import (
 	"muster.dev/muster/internal/cloud/cloudformation/stackplan"
 )
 
-// mostEvents is how many events a stack keeps.
-const mostEvents = 500
+const (
+	// mostEvents is how many events a stack keeps, and mostOfEvents how many bytes of text they have at most: etcd takes no object
+	// above 1.5 MiB.
+	mostEvents   = 500
+	mostOfEvents = 256 << 10
+	// mostInReason is how many bytes a reason has. An action may answer with a text of any length.
+	mostInReason = 1024
+)
 
 // stackType is the type of a stack in its own events.
 const stackType = "AWS::CloudFormation::Stack"
@@ -115,10 +122,16 @@ func ARNOf(region, account, name, id string) string {
 	return arn.ARN{Partition: "aws", Service: "cloudformation", Region: region, Account: account, Resource: "stack/" + name + "/" + id}.String()
 }
 
-// Tell adds events at a time.
+// Tell adds events at a time. Reasons that are too long are cut, and the oldest events are forgotten.
 func (r *Record) Tell(now time.Time, events []stack.Event) {
+	r.State.Reason = cut(r.State.Reason)
+	r.State.Resources = slices.Clone(r.State.Resources)
+	for i := range r.State.Resources {
+		r.State.Resources[i].Reason = cut(r.State.Resources[i].Reason)
+	}
 	for _, e := range events {
 		r.Told++
+		e.Reason = cut(e.Reason)
 		told := v1alpha1.StackEvent{
 			ID: fmt.Sprintf("%s-%d", r.ID, r.Told), Time: metav1.NewTime(now), LogicalID: e.LogicalID, PhysicalID: e.PhysicalID, Type: e.Type,
 			Status: string(e.Status), Reason: e.Reason, Token: r.Operation.Token,
@@ -128,8 +141,8 @@ func (r *Record) Tell(now time.Time, events []stack.Event) {
 		}
 		r.Events = append(r.Events, told)
 	}
-	if n := len(r.Events) - mostEvents; n > 0 {
-		r.Events = append([]v1alpha1.StackEvent(nil), r.Events[n:]...)
+	if n := len(r.Events) - kept(r.Events); n > 0 {
+		r.Events = slices.Clone(r.Events[n:])
 	}
 	if r.Changed == nil {
 		r.Changed = map[int]time.Time{}
@@ -151,6 +164,28 @@ func (r *Record) Tell(now time.Time, events []stack.Event) {
 			delete(r.Changed, serial)
 		}
 	}
+}
+
+// kept is how many of the newest events are kept.
+func kept(events []v1alpha1.StackEvent) int {
+	n, bytes := 0, 0
+	for _, e := range slices.Backward(events) {
+		bytes += len(e.ID) + len(e.LogicalID) + len(e.PhysicalID) + len(e.Type) + len(e.Status) + len(e.Reason) + len(e.Token)
+		if n == mostEvents || bytes > mostOfEvents {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// cut is a reason of no more than mostInReason bytes, at a whole character.
+func cut(reason string) string {
+	if len(reason) <= mostInReason {
+		return reason
+	}
+	const more = "…"
+	return strings.ToValidUTF8(reason[:mostInReason-len(more)], "") + more
 }
 
 // IsARN reports whether a text that names a stack is an ARN.

@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -114,6 +117,72 @@ func TestEventsAreBounded(t *testing.T) {
 	if len(r.Events) != 500 || r.Told != 700 || r.Events[499].ID != "0b1c2d3e-700" {
 		t.Errorf("%d events of %d", len(r.Events), r.Told)
 	}
+}
+
+// Texts that actions answer with, however long, never make an object that etcd does not take.
+func TestReasonsAreBounded(t *testing.T) {
+	r := record()
+	long := strings.Repeat("ü", 20<<10)
+	r.State.Resources = []stack.Resource{{LogicalID: "A", Serial: 1, Status: stack.UpdateFailed, Reason: long}}
+	r.State.Reason = long
+	for range 700 {
+		r.Tell(time.Unix(1700000000, 0), []stack.Event{{LogicalID: "A", Status: stack.UpdateFailed, Reason: long}})
+	}
+	size := 0
+	for _, e := range r.Events {
+		if !utf8.ValidString(e.Reason) || !strings.HasSuffix(e.Reason, "ü…") {
+			t.Fatalf("%q", e.Reason)
+		}
+		size += len(e.Reason)
+	}
+	if size > 256<<10 || len(r.Events) < 200 || len(r.State.Reason) > 1024 || len(r.State.Resources[0].Reason) > 1024 {
+		t.Errorf("%d events of %d bytes; reasons of %d and %d bytes", len(r.Events), size, len(r.State.Reason), len(r.State.Resources[0].Reason))
+	}
+}
+
+// A hundred stacks as large as those of clusters stay within 100 MiB: what the API server's double has of them, and all of them read at
+// once.
+func TestManyStacksAreSmall(t *testing.T) {
+	s := store(t)
+	before := heap()
+	for i := range 100 {
+		r := record()
+		r.ID = fmt.Sprintf("0b1c2d3e-%04d", i)
+		r.Asked.Template = fmt.Sprintf(`{"Description": "of a test", "Metadata": {"Long": %q}, "Resources": {"A": {"Type": "AWS::EC2::VPC"}}}`, strings.Repeat(r.ID, 50_000/len(r.ID)))
+		for n := range 200 {
+			id := fmt.Sprintf("Resource%d", n)
+			r.State.Resources = append(r.State.Resources, stack.Resource{
+				LogicalID: id, Type: "AWS::EC2::Subnet", Serial: n, PhysicalID: fmt.Sprintf("subnet-%s-%d", r.ID, n), Status: stack.CreateComplete,
+				Attributes: map[string]any{"SubnetId": fmt.Sprintf("subnet-%d", n)}, Definition: stack.Definition{Properties: map[string]any{"CidrBlock": fmt.Sprintf("10.0.%d.0/24", n)}},
+			})
+			for _, status := range []stack.Status{stack.CreateInProgress, stack.CreateInProgress, stack.CreateComplete} {
+				r.Tell(time.Unix(1700000000, 0), []stack.Event{{LogicalID: id, Type: "AWS::EC2::Subnet", Status: status, Reason: "Resource creation Initiated"}})
+			}
+		}
+		if err := s.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := heap() - before
+	all, err := s.List(t.Context())
+	if err != nil || len(all) != 100 || len(all[0].Events) != 500 {
+		t.Fatalf("%d stacks, %v", len(all), err)
+	}
+	read := heap() - before
+	t.Logf("%d stacks: %d KiB kept, %d KiB with all of them read", len(all), kept>>10, read>>10)
+	if read > 100<<20 {
+		t.Errorf("%d MiB", read>>20)
+	}
+	goruntime.KeepAlive(all)
+	goruntime.KeepAlive(s)
+}
+
+// heap is the memory in use, in bytes.
+func heap() int64 {
+	var m goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // A key that is lost or damaged is told, and nothing is begun anew.
