@@ -232,14 +232,7 @@ func TestAStackGoesOn(t *testing.T) {
 		_, events := s.order(s.admin, "DescribeStackEvents", "StackName", "Net")
 		t.Fatal(got, events)
 	}
-	for request, trace := range map[string]string{
-		"ec2 DescribeVpcs": "<vpcId>", "ec2 DescribeInternetGateways": "<internetGatewayId>", "ec2 DescribeAddresses": "<allocationId>",
-		"ec2 DescribeLaunchTemplates": "<launchTemplateId>", "ec2 DescribeSubnets": "<subnetId>", "ec2 DescribeNatGateways": "<natGatewayId>", "iam ListRoles": "<RoleName>Net-Role",
-	} {
-		if _, body := s.send(t.Context(), s.admin, request); strings.Count(body, trace) != 1 {
-			t.Errorf("%s: %s is there %d times: %s", request, trace, strings.Count(body, trace), body)
-		}
-	}
+	s.eachIsThereOnce()
 }
 
 // All problems of a template are told at once, and nothing is made.
