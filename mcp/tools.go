@@ -98,7 +98,7 @@ func tools() []tool {
 
 // kinds are those that muster explain takes.
 func kinds() []string {
-	return []string{"node", "machine", "nodegroup", "cluster", "csr", "update", "pod", "volume", "service", "host"}
+	return []string{"node", "machine", "nodegroup", "cluster", "csr", "update", "pod", "volume", "service", "host", "stack"}
 }
 
 // schema is the JSON schema of the tool's arguments.

@@ -68,9 +68,9 @@ With --bundle, an archive to send is written in place of the explanation, for it
 has the diagnosis, the objects and the ends of logs that it rests on, versions, and a list of what was left out; no Secrets, keys or
 tokens. Read it before you send it: a secret that a script printed looks like any other text. Who made it is in muster logs reads.
 
-KIND is node, machine, nodegroup, cluster, csr, update, pod, volume, service or host. A machine is named by its instance id, its node's name
-or its private address; a host that joined by its Node; a pod, a volume (by its claim) and a service as NAMESPACE/NAME. Pods, volumes and
-services are read by their names alone.
+KIND is node, machine, nodegroup, cluster, csr, update, pod, volume, service, host or stack. A machine is named by its instance id, its
+node's name or its private address; a host that joined by its Node; a pod, a volume (by its claim) and a service as NAMESPACE/NAME; a
+stack of CloudFormation by its name or ARN. Pods, volumes and services are read by their names alone.
 
 With --kubeconfig or --context the cluster is any cluster, which need not be Muster's, and KIND is node, csr, pod, volume, service or host.
 Without a name, its Leases, bindings, webhooks, APIServices and aws-auth are looked at, too. On a node itself: muster node explain.
@@ -90,6 +90,9 @@ const examples = `  # What is wrong now
 
   # Why a certificate was refused
   muster explain csr csr-8x2vq
+
+  # What failed of a stack, what waits, and what is left of it
+  muster explain stack eksctl-blue-cluster
 
   # Why a pod does not run, and what is wrong with a cluster elsewhere
   muster explain pod shop/web-0

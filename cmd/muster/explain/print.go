@@ -69,6 +69,10 @@ func Tell(out io.Writer, r diagnosis.Report) error {
 		b.WriteString("\nNo cause of the catalogue explains this:\n")
 		evidenceOf(&b, r.Other)
 	}
+	if len(r.Standing) > 0 {
+		b.WriteString("\nWhat waits, or is left:\n")
+		evidenceOf(&b, r.Standing)
+	}
 	if len(r.Steps) > 0 {
 		b.WriteString("\nSteps:\n")
 	}

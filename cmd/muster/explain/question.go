@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/internal/aws/cloudformation/stack"
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
@@ -30,6 +32,7 @@ const (
 	kindVolume  = "volume"
 	kindService = "service"
 	kindHost    = "host"
+	kindStack   = "stack"
 )
 
 const (
@@ -42,7 +45,7 @@ const (
 
 // kindNames are the kinds, as people type them.
 func kindNames() []string {
-	return []string{kindNode, kindMachine, kindGroup, kindCluster, kindRequest, kindUpdate, kindPod, kindVolume, kindService, kindHost}
+	return []string{kindNode, kindMachine, kindGroup, kindCluster, kindRequest, kindUpdate, kindPod, kindVolume, kindService, kindHost, kindStack}
 }
 
 // kindOf is the kind that a word means: its name, its plural, or a short name of kubectl; "" for none.
@@ -94,6 +97,8 @@ func (q *question) facts(ctx context.Context, kind, name string) (diagnosis.Fact
 			return diagnosis.Facts{}, err
 		}
 		return s.ClusterFacts(c), nil
+	case kindStack:
+		return q.stack(name)
 	case kindUpdate:
 		u, err := choose(q, kinds.Updates(), s.Updates, name)
 		if err != nil {
@@ -217,7 +222,31 @@ func (q *question) everything(ctx context.Context, catalogue cause.Catalogue) (r
 			add(s.Update(u))
 		}
 	}
+	for i := range s.Stacks {
+		one := &s.Stacks[i]
+		if q.cluster == "" && !past(one, s.At) { // a stack is of no cluster
+			add(evidence.Stack(one))
+		}
+	}
 	return reports, facts
+}
+
+// past reports whether a stack is deleted, or its last update was rolled back a while ago, so that it is what it was before.
+func past(s *v1alpha1.Stack, now time.Time) bool {
+	status := stack.Status(s.Status.Status)
+	return status == stack.DeleteComplete || status == stack.UpdateRollbackComplete && now.Sub(evidence.Stack(s).Since) > failedFor
+}
+
+// stack finds a stack by its name, its id or its ARN. A deleted stack has no name any more.
+func (q *question) stack(name string) (diagnosis.Facts, error) {
+	id := name[strings.LastIndex(name, "/")+1:]
+	for i := range q.snapshot.Stacks {
+		s := &q.snapshot.Stacks[i]
+		if s.Name == id || s.Spec.Name == name && s.Status.Status != string(stack.DeleteComplete) {
+			return evidence.Stack(s), nil
+		}
+	}
+	return diagnosis.Facts{}, fmt.Errorf("there is no stack %q; muster get stacks shows those there are", name)
 }
 
 // machines are the facts of all machines of clusters that are asked about, with the logs of the first that are in trouble

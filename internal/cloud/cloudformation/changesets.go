@@ -165,19 +165,16 @@ func (s *Stacks) reserve(ctx context.Context, call *awsfront.Call, in *createSet
 	r := &stackrecord.Record{ID: uuid.NewString(), Name: in.StackName}
 	r.ARN = stackrecord.ARNOf(s.Region, call.Caller.Account(), r.Name, r.ID)
 	r.Operation = stackrecord.Operation{ID: uuid.NewString(), Action: call.Action}
-	r.State = stack.State{Status: stack.Review, Reason: byUser, OnFailure: stack.Rollback}
+	r.State = stack.State{Status: stack.Review, Reason: stack.ByUser, OnFailure: stack.Rollback}
 	if r.Asked, err = asked(in.TemplateBody, nil, nil, nil); err != nil {
 		return err
 	}
 	if _, err := stacktemplate.Parse([]byte(in.TemplateBody)); err != nil {
 		return away(err)
 	}
-	r.Tell(s.Now(), []stack.Event{{Status: stack.Review, Reason: byUser}})
+	r.Tell(s.Now(), []stack.Event{{Status: stack.Review, Reason: stack.ByUser}})
 	return away(s.store.Create(ctx, r))
 }
-
-// byUser is the reason of a stack that nothing was done to yet.
-const byUser = "User Initiated"
 
 // compare finds what a change set would do. A set that would change nothing cannot be executed.
 func (s *Stacks) compare(ctx context.Context, r *stackrecord.Record, set *stackrecord.ChangeSet, wanted stackplan.Asked) error {

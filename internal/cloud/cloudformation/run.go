@@ -246,7 +246,7 @@ func (s *Stacks) carry(ctx context.Context, r *stackrecord.Record, calls []stack
 			if ctx.Err() != nil && o.Result == stack.Failed {
 				return // the service ends, and the call is made again by the next one
 			}
-			if o.Result == stack.Pending && (o.PhysicalID == "" || o.PhysicalID == call.Resource.PhysicalID) {
+			if o.Result == stack.Pending && (o.PhysicalID == "" || o.PhysicalID == call.Resource.PhysicalID) && o.Reason == call.Resource.Reason {
 				return
 			}
 			mu.Lock()

@@ -49,6 +49,7 @@ const (
 	FromPod           Source = "pod"           // a condition of the pod, the code is TYPE/REASON, or a container of it, Waiting/REASON, Terminated/REASON or Restarts/Ended
 	FromClaim         Source = "volume"        // a PersistentVolumeClaim; the code is Phase/PHASE
 	FromService       Source = "service"       // a Service; the code is LoadBalancer/NoAddress or Endpoints/NoneReady
+	FromStack         Source = "stack"         // an event of a stack of CloudFormation about one of its resources; the code is STATUS/TYPE
 	FromEvent         Source = "event"         // an Event about a pod, claim or Service; the code is its reason
 	FromRequest       Source = "csr"           // the decision about a certificate signing request; the code is VERDICT/RULE
 	FromKubelet       Source = "kubelet"       // a line of the kubelet's log
@@ -61,7 +62,7 @@ const (
 
 // sources are all sources.
 func sources() []Source {
-	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromPod, FromClaim, FromService, FromEvent, FromRequest, FromKubelet, FromConfiguration, FromUnit, FromHost, FromAudit, FromAuthenticator}
+	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromPod, FromClaim, FromService, FromStack, FromEvent, FromRequest, FromKubelet, FromConfiguration, FromUnit, FromHost, FromAudit, FromAuthenticator}
 }
 
 // Passing reports whether evidence of the source is about a moment: a line that was written once. All other evidence is

@@ -46,6 +46,7 @@ generated from the files in [internal/explain/cause/causes](../internal/explain/
     muster explain machine i-0123456789abcdef0          # why a machine is not a node
     muster explain nodegroup default -o json            # for a program
     muster explain pod shop/web-0                       # a pod, a volume by its claim, or a service
+    muster explain stack eksctl-blue-cluster            # a stack of CloudFormation
     muster explain --context production                 # any cluster of a kubeconfig: Nodes, requests, webhooks, Leases, aws-auth
     sudo muster node explain                            # on a node itself: EKS's, kubeadm's, or Muster's
     muster explain --bundle muster.tar.gz               # an archive to send (bundle.md)

@@ -27,7 +27,7 @@ const (
 func Placeholders() []string { return []string{"$MACHINE", "$NODE", "$GROUP", "$CLUSTER", "$NAME"} }
 
 var (
-	idPattern          = regexp.MustCompile(`^M-(IAM|NET|TLS|NAME|NODE|READY|CAP|GROUP|UPDATE|POD)-[0-9]{2,3}$`)
+	idPattern          = regexp.MustCompile(`^M-(IAM|NET|TLS|NAME|NODE|READY|CAP|GROUP|UPDATE|POD|STACK)-[0-9]{2,3}$`)
 	placeholderPattern = regexp.MustCompile(`\$[A-Z][A-Z_]*`)
 )
 

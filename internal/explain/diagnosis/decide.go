@@ -18,7 +18,7 @@ const maxEvidence = 5
 func Decide(catalogue cause.Catalogue, facts Facts, now time.Time) Report {
 	findings, other := wrong(catalogue, facts, facts.Names, now)
 	report := Report{
-		Kind: facts.Kind, Name: facts.Name, At: now.UTC(), Causes: findings, Other: newest(other), Unseen: facts.Unseen,
+		Kind: facts.Kind, Name: facts.Name, At: now.UTC(), Causes: findings, Other: newest(other), Standing: facts.Standing, Unseen: facts.Unseen,
 	}
 	switch {
 	case len(findings) > 0:

@@ -38,6 +38,8 @@ type Facts struct {
 	// Parts are the facts of what the object consists of, such as the machines of a node group. A trouble of a part is
 	// decided by its own facts, and is a trouble of the object.
 	Parts []Facts
+	// Standing is how parts of the object stand that are not as they should be: what waits, and what a failure has left behind.
+	Standing []Evidence
 	// Unseen is what could not be looked at.
 	Unseen []Unseen
 }

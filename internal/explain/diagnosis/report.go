@@ -66,8 +66,10 @@ type Report struct {
 	Steps   []Step    `json:"steps,omitempty"`
 	Causes  []Finding `json:"causes,omitempty"`
 	// Other is evidence of trouble that no cause of the catalogue explains.
-	Other  []Evidence `json:"other,omitempty"`
-	Unseen []Unseen   `json:"unseen,omitempty"`
+	Other []Evidence `json:"other,omitempty"`
+	// Standing is what waits of an object that is on its way, and what a failure has left behind.
+	Standing []Evidence `json:"standing,omitempty"`
+	Unseen   []Unseen   `json:"unseen,omitempty"`
 }
 
 // Overview is all that is wrong with an installation.

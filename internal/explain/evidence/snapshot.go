@@ -54,6 +54,7 @@ type Snapshot struct {
 	Groups   []v1alpha1.NodeGroup
 	Machines []v1alpha1.Machine
 	Updates  []v1alpha1.Update
+	Stacks   []v1alpha1.Stack
 	// Of are the clusters' own objects, by the spec.name of the cluster. A cluster that was not read has none.
 	Of map[string]Cluster
 	At time.Time
@@ -117,12 +118,13 @@ func Read(ctx context.Context, management client.Reader, now time.Time) (*Snapsh
 	var groups v1alpha1.NodeGroupList
 	var machines v1alpha1.MachineList
 	var updates v1alpha1.UpdateList
-	for what, list := range map[string]client.ObjectList{"Clusters": &clusters, "NodeGroups": &groups, "Machines": &machines, "Updates": &updates} {
+	var stacks v1alpha1.StackList
+	for what, list := range map[string]client.ObjectList{"Clusters": &clusters, "NodeGroups": &groups, "Machines": &machines, "Updates": &updates, "Stacks": &stacks} {
 		if err := read(ctx, management, list); err != nil {
 			return nil, fmt.Errorf("reading the %s of the management plane: %w", what, err)
 		}
 	}
-	s.Clusters, s.Groups, s.Machines, s.Updates = clusters.Items, groups.Items, machines.Items, updates.Items
+	s.Clusters, s.Groups, s.Machines, s.Updates, s.Stacks = clusters.Items, groups.Items, machines.Items, updates.Items, stacks.Items
 	return s, nil
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// byUser is the reason of the first event of an operation.
-const byUser = "User Initiated"
+// ByUser is the reason of the first event of an operation.
+const ByUser = "User Initiated"
 
 // StatusError refuses an operation that a stack of this status does not take.
 type StatusError struct {
@@ -24,7 +24,7 @@ func (e *StatusError) Error() string {
 // Create begins a stack.
 func Create(g Graph, f OnFailure) (State, []Event) {
 	s := State{Graph: g, OnFailure: f}
-	return s, s.enter(CreateInProgress, byUser)
+	return s, s.enter(CreateInProgress, ByUser)
 }
 
 // Update begins the update of a stack to another graph. On failure it is rolled back unless f is DoNothing. The error is a
@@ -46,7 +46,7 @@ func (s State) Update(g Graph, f OnFailure) (State, []Event, error) {
 	s.Resources = slices.DeleteFunc(s.Resources, Resource.Gone)
 	s.settle()
 	s.Graph, s.OnFailure, s.Retain = g, f, nil
-	return s, s.enter(UpdateInProgress, byUser), nil
+	return s, s.enter(UpdateInProgress, ByUser), nil
 }
 
 // Delete begins the deletion of a stack, and leaves a stack alone that is being deleted. Resources can be retained by their
@@ -65,7 +65,7 @@ func (s State) Delete(retain []string) (State, []Event, error) {
 		s.settle()
 	}
 	s.Retain = slices.Clone(retain)
-	return s, s.enter(DeleteInProgress, byUser), nil
+	return s, s.enter(DeleteInProgress, ByUser), nil
 }
 
 // RollBack begins the rollback of a creation or update that failed and was left as it was, and goes on with a rollback of
@@ -80,7 +80,7 @@ func (s State) RollBack() (State, []Event, error) {
 		return s, nil, &StatusError{Status: s.Status, Operation: "rolled back"}
 	}
 	s = s.clone()
-	return s, s.enter(to, byUser), nil
+	return s, s.enter(to, ByUser), nil
 }
 
 // settle forgets what only an operation that is over has to know.

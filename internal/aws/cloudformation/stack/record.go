@@ -13,7 +13,7 @@ type Outcome struct {
 	PhysicalID string
 	// Attributes of the resource, for Fn::GetAtt; nil leaves those that are known.
 	Attributes map[string]any
-	// Reason of a failure.
+	// Reason of a failure, or why the same call has to be made again; empty if it only takes time.
 	Reason string
 }
 
@@ -48,6 +48,7 @@ func Record(s State, o Outcome) (State, []Event) {
 		r.Attributes = o.Attributes
 	}
 	if o.Result == Pending {
+		r.Reason = o.Reason // no event: the status is the same
 		return s, events
 	}
 	// A creation that ends while the stack is being deleted leaves a resource to be deleted.
