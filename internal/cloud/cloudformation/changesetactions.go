@@ -65,7 +65,7 @@ type changeDetail struct {
 
 type changeTarget struct{ Attribute, Name, RequiresRecreation string }
 
-func (s *Stacks) describeSet() awsfront.Spec[describeSetInput, describeSetOutput] {
+func (s sets) describeSet() awsfront.Spec[describeSetInput, describeSetOutput] {
 	return awsfront.Spec[describeSetInput, describeSetOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeSetInput) ([]awsfront.Target, error) {
 			return s.aboutSet(ctx, call, in.StackName, in.ChangeSetName)
@@ -134,7 +134,7 @@ type setSummary struct {
 	CreationTime                                                                                       time.Time
 }
 
-func (s *Stacks) listSets() awsfront.Spec[listSetsInput, listSetsOutput] {
+func (s sets) listSets() awsfront.Spec[listSetsInput, listSetsOutput] {
 	return awsfront.Spec[listSetsInput, listSetsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *listSetsInput) ([]awsfront.Target, error) {
 			return s.about(ctx, call, in.StackName, nil)
@@ -165,7 +165,7 @@ type executeSetInput struct {
 	DisableRollback, RetainExceptOnCreate        *bool
 }
 
-func (s *Stacks) executeSet() awsfront.Spec[executeSetInput, nothing] {
+func (s sets) executeSet() awsfront.Spec[executeSetInput, nothing] {
 	return awsfront.Spec[executeSetInput, nothing]{
 		About: func(ctx context.Context, call *awsfront.Call, in *executeSetInput) ([]awsfront.Target, error) {
 			targets, err := s.aboutSet(ctx, call, in.StackName, in.ChangeSetName)
@@ -182,7 +182,7 @@ func (s *Stacks) executeSet() awsfront.Spec[executeSetInput, nothing] {
 	}
 }
 
-func (s *Stacks) doExecuteSet(ctx context.Context, call *awsfront.Call, in *executeSetInput) (*nothing, error) {
+func (s sets) doExecuteSet(ctx context.Context, call *awsfront.Call, in *executeSetInput) (*nothing, error) {
 	if err := notHere(map[string]bool{"RetainExceptOnCreate": in.RetainExceptOnCreate != nil && *in.RetainExceptOnCreate}); err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (s *Stacks) doExecuteSet(ctx context.Context, call *awsfront.Call, in *exec
 
 type deleteSetInput struct{ StackName, ChangeSetName string }
 
-func (s *Stacks) deleteSet() awsfront.Spec[deleteSetInput, nothing] {
+func (s sets) deleteSet() awsfront.Spec[deleteSetInput, nothing] {
 	return awsfront.Spec[deleteSetInput, nothing]{
 		About: func(ctx context.Context, call *awsfront.Call, in *deleteSetInput) ([]awsfront.Target, error) {
 			return s.aboutSet(ctx, call, in.StackName, in.ChangeSetName)

@@ -22,6 +22,9 @@ import (
 	"muster.dev/muster/internal/cloud/cloudformation/stackrecord"
 )
 
+// sets has the actions about change sets.
+type sets struct{ *Stacks }
+
 // mostSets is how many change sets a stack has at most, and mostOfSets how many bytes their templates have together: they are part of
 // the stack's object.
 const (
@@ -43,7 +46,7 @@ type createSetInput struct {
 
 type createSetOutput struct{ ID, StackID string }
 
-func (s *Stacks) createSet() awsfront.Spec[createSetInput, createSetOutput] {
+func (s sets) createSet() awsfront.Spec[createSetInput, createSetOutput] {
 	return awsfront.Spec[createSetInput, createSetOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *createSetInput) ([]awsfront.Target, error) {
 			conditions := awsresource.RequestTags(map[string][]string{"cloudformation:ChangeSetName": {in.ChangeSetName}}, in.Tags)
@@ -75,7 +78,7 @@ func (in *createSetInput) check() error {
 // setCreates is the type of a change set that makes a stack.
 const setCreates = "CREATE"
 
-func (s *Stacks) doCreateSet(ctx context.Context, call *awsfront.Call, in *createSetInput) (*createSetOutput, error) {
+func (s sets) doCreateSet(ctx context.Context, call *awsfront.Call, in *createSetInput) (*createSetOutput, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -130,7 +133,7 @@ func (s *Stacks) doCreateSet(ctx context.Context, call *awsfront.Call, in *creat
 }
 
 // fill finds what a change set asks of its stack and what that changes.
-func (s *Stacks) fill(ctx context.Context, call *awsfront.Call, r *stackrecord.Record, set *stackrecord.ChangeSet, in *createSetInput) error {
+func (s sets) fill(ctx context.Context, call *awsfront.Call, r *stackrecord.Record, set *stackrecord.ChangeSet, in *createSetInput) error {
 	had := r.Operation
 	defer func() { r.Operation = had }() // a change set begins no operation
 	if err := s.begin(call, r, in.ClientToken, in.RoleARN); err != nil {
@@ -147,7 +150,7 @@ func (s *Stacks) fill(ctx context.Context, call *awsfront.Call, r *stackrecord.R
 }
 
 // reserve makes a stack without anything, which a change set of the type CREATE is about. A stack without anything that is there already is as good.
-func (s *Stacks) reserve(ctx context.Context, call *awsfront.Call, in *createSetInput) error {
+func (s sets) reserve(ctx context.Context, call *awsfront.Call, in *createSetInput) error {
 	if !stackName.MatchString(in.StackName) {
 		return refuse("StackName is %.140q: it must begin with a letter and have letters, digits and dashes, at most 128", in.StackName)
 	}
@@ -177,7 +180,7 @@ func (s *Stacks) reserve(ctx context.Context, call *awsfront.Call, in *createSet
 }
 
 // compare finds what a change set would do. A set that would change nothing cannot be executed.
-func (s *Stacks) compare(ctx context.Context, r *stackrecord.Record, set *stackrecord.ChangeSet, wanted stackplan.Asked) error {
+func (s sets) compare(ctx context.Context, r *stackrecord.Record, set *stackrecord.ChangeSet, wanted stackplan.Asked) error {
 	after, err := s.resolve(ctx, r, &wanted)
 	if err != nil {
 		return err
@@ -249,7 +252,7 @@ func setAt(r *stackrecord.Record, name string) int {
 }
 
 // ofSet finds the stack of a change set and the set.
-func (s *Stacks) ofSet(ctx context.Context, stackName, name string) (*stackrecord.Record, int, error) {
+func (s sets) ofSet(ctx context.Context, stackName, name string) (*stackrecord.Record, int, error) {
 	if stackName != "" {
 		r, err := s.find(ctx, stackName)
 		if err != nil {
@@ -276,7 +279,7 @@ func (s *Stacks) ofSet(ctx context.Context, stackName, name string) (*stackrecor
 }
 
 // aboutSet is what IAM is asked about a request that names a change set.
-func (s *Stacks) aboutSet(ctx context.Context, call *awsfront.Call, stackName, name string) ([]awsfront.Target, error) {
+func (s sets) aboutSet(ctx context.Context, call *awsfront.Call, stackName, name string) ([]awsfront.Target, error) {
 	conditions := map[string][]string{"cloudformation:ChangeSetName": {name}}
 	if stackName != "" {
 		return s.about(ctx, call, stackName, conditions)

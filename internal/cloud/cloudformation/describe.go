@@ -19,6 +19,9 @@ import (
 	"muster.dev/muster/internal/cloud/cloudformation/stackrecord"
 )
 
+// reads has the actions that change nothing.
+type reads struct{ *Stacks }
+
 // shownStack is a stack as it is answered.
 type shownStack struct {
 	StackID, StackName, Description, StackStatus, StackStatusReason, RoleARN string
@@ -49,7 +52,7 @@ type describeOutput struct {
 	NextToken string
 }
 
-func (s *Stacks) describeStacks() awsfront.Spec[describeInput, describeOutput] {
+func (s reads) describeStacks() awsfront.Spec[describeInput, describeOutput] {
 	return awsfront.Spec[describeInput, describeOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeInput) ([]awsfront.Target, error) {
 			if in.StackName == "" {
@@ -135,7 +138,7 @@ type listOutput struct {
 	NextToken      string
 }
 
-func (s *Stacks) listStacks() awsfront.Spec[listInput, listOutput] {
+func (s reads) listStacks() awsfront.Spec[listInput, listOutput] {
 	return awsfront.Spec[listInput, listOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *listInput) (*listOutput, error) {
 			all, err := s.all(ctx)
@@ -166,7 +169,7 @@ type shownEvent struct {
 }
 
 // propertiesOf are the properties of the resources of a stack's template, by logical id.
-func (s *Stacks) propertiesOf(ctx context.Context, r *stackrecord.Record) map[string]string {
+func (s reads) propertiesOf(ctx context.Context, r *stackrecord.Record) map[string]string {
 	all := map[string]string{}
 	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
 	if err != nil {
@@ -186,7 +189,7 @@ type eventsOutput struct {
 	NextToken   string
 }
 
-func (s *Stacks) describeEvents() awsfront.Spec[describeInput, eventsOutput] {
+func (s reads) describeEvents() awsfront.Spec[describeInput, eventsOutput] {
 	return awsfront.Spec[describeInput, eventsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeInput) ([]awsfront.Target, error) {
 			return s.about(ctx, call, in.StackName, nil)
@@ -248,7 +251,7 @@ type resourceDetail struct {
 
 type resourceDrift struct{ StackResourceDriftStatus string }
 
-func (s *Stacks) describeResource() awsfront.Spec[resourceInput, resourceOutput] {
+func (s reads) describeResource() awsfront.Spec[resourceInput, resourceOutput] {
 	return awsfront.Spec[resourceInput, resourceOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *resourceInput) ([]awsfront.Target, error) {
 			return s.about(ctx, call, in.StackName, nil)
@@ -289,7 +292,7 @@ type shownResource struct {
 // mostDescribed is how many resources DescribeStackResources answers.
 const mostDescribed = 100
 
-func (s *Stacks) describeResources() awsfront.Spec[resourcesInput, resourcesOutput] {
+func (s reads) describeResources() awsfront.Spec[resourcesInput, resourcesOutput] {
 	return awsfront.Spec[resourcesInput, resourcesOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *resourcesInput) ([]awsfront.Target, error) {
 			if in.StackName == "" {
@@ -320,7 +323,7 @@ func (s *Stacks) describeResources() awsfront.Spec[resourcesInput, resourcesOutp
 }
 
 // owner is the stack that a request names, or whose resource it names.
-func (s *Stacks) owner(ctx context.Context, in *resourcesInput) (*stackrecord.Record, error) {
+func (s reads) owner(ctx context.Context, in *resourcesInput) (*stackrecord.Record, error) {
 	if in.StackName != "" {
 		return s.find(ctx, in.StackName)
 	}
@@ -349,7 +352,7 @@ type resourceSummary struct {
 	DriftInformation                                                                          resourceDrift
 }
 
-func (s *Stacks) listResources() awsfront.Spec[describeInput, summariesOutput] {
+func (s reads) listResources() awsfront.Spec[describeInput, summariesOutput] {
 	return awsfront.Spec[describeInput, summariesOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *describeInput) ([]awsfront.Target, error) {
 			return s.about(ctx, call, in.StackName, nil)

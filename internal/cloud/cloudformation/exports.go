@@ -24,7 +24,7 @@ type exportsOutput struct {
 
 type shownExport struct{ ExportingStackID, Name, Value string }
 
-func (s *Stacks) listExports() awsfront.Spec[exportsInput, exportsOutput] {
+func (s reads) listExports() awsfront.Spec[exportsInput, exportsOutput] {
 	return awsfront.Spec[exportsInput, exportsOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *exportsInput) (*exportsOutput, error) {
 			all, err := s.all(ctx)
@@ -54,7 +54,7 @@ type importsOutput struct {
 	NextToken string
 }
 
-func (s *Stacks) listImports() awsfront.Spec[importsInput, importsOutput] {
+func (s reads) listImports() awsfront.Spec[importsInput, importsOutput] {
 	return awsfront.Spec[importsInput, importsOutput]{
 		Do: func(ctx context.Context, call *awsfront.Call, in *importsInput) (*importsOutput, error) {
 			users, err := s.importers(ctx, in.ExportName)
@@ -107,8 +107,8 @@ func (s *Stacks) importers(ctx context.Context, export string) ([]string, error)
 	return slices.Compact(names), nil
 }
 
-// outputs evaluates the outputs of a stack whose resources are there. What is wrong with them fails the operation: one that cannot be
-// evaluated, an export that another stack has taken meanwhile, and another value of an export that a stack imports.
+// outputs evaluates the outputs of a stack whose resources are there. The operation fails, for the reason that is returned, if an output
+// cannot be evaluated, if another stack has taken the name of an export meanwhile, and if an export that a stack imports has another value.
 func (s *Stacks) outputs(ctx context.Context, r *stackrecord.Record) (outputs []stackrecord.Output, wrong string, err error) {
 	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
 	if err != nil {

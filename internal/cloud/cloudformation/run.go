@@ -33,11 +33,14 @@ const (
 	mostAtOnce = 8
 )
 
+// runner brings stacks forward.
+type runner struct{ *Stacks }
+
 // Watch brings stacks forward until the context ends.
 func (s *Stacks) Watch(ctx context.Context) {
 	defer s.runs.Wait()
 	for {
-		if err := s.lookAround(ctx); err != nil && ctx.Err() == nil {
+		if err := (runner{s}).lookAround(ctx); err != nil && ctx.Err() == nil {
 			s.Log.WarnContext(ctx, "stacks were not brought forward; they will be", "error", err)
 		}
 		select {
@@ -50,7 +53,7 @@ func (s *Stacks) Watch(ctx context.Context) {
 }
 
 // lookAround has each stack of which an operation is under way brought forward, and forgets the oldest of those that are deleted.
-func (s *Stacks) lookAround(ctx context.Context) error {
+func (s runner) lookAround(ctx context.Context) error {
 	pending, deleted, err := s.store.Pending(readcache.Allow(ctx))
 	if err != nil {
 		return err
@@ -71,7 +74,7 @@ func (s *Stacks) lookAround(ctx context.Context) error {
 }
 
 // take reports whether nobody brings the stack forward yet.
-func (s *Stacks) take(id string) bool {
+func (s runner) take(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running[id] {
@@ -82,7 +85,7 @@ func (s *Stacks) take(id string) bool {
 }
 
 // leave ends what take began.
-func (s *Stacks) leave(id string) {
+func (s runner) leave(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.running, id)
@@ -90,7 +93,7 @@ func (s *Stacks) leave(id string) {
 }
 
 // run brings a stack forward until its operation has ended.
-func (s *Stacks) run(ctx context.Context, id string) {
+func (s runner) run(ctx context.Context, id string) {
 	for ctx.Err() == nil {
 		over, moved, err := s.advance(ctx, id)
 		if err != nil && ctx.Err() == nil {
@@ -111,7 +114,7 @@ func (s *Stacks) run(ctx context.Context, id string) {
 
 // advance decides what is next of a stack, writes that, and makes the calls that are due. It reports whether the operation is
 // over, and whether anything has changed.
-func (s *Stacks) advance(ctx context.Context, id string) (over, moved bool, err error) {
+func (s runner) advance(ctx context.Context, id string) (over, moved bool, err error) {
 	var calls []stack.Call
 	r, err := s.store.Get(ctx, id)
 	if apierrors.IsNotFound(err) {
@@ -158,7 +161,7 @@ func (s *Stacks) advance(ctx context.Context, id string) (over, moved bool, err 
 }
 
 // next decides what is next.
-func (s *Stacks) next(ctx context.Context, r *stackrecord.Record) (stack.Plan, error) {
+func (s runner) next(ctx context.Context, r *stackrecord.Record) (stack.Plan, error) {
 	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
 	if err != nil {
 		return stack.Plan{}, err
@@ -167,7 +170,7 @@ func (s *Stacks) next(ctx context.Context, r *stackrecord.Record) (stack.Plan, e
 }
 
 // enter puts what was decided into a stack, with what a status brings along.
-func (s *Stacks) enter(ctx context.Context, r *stackrecord.Record, next stack.Plan) error {
+func (s runner) enter(ctx context.Context, r *stackrecord.Record, next stack.Plan) error {
 	was := r.State
 	r.State = next.State
 	done := was.Status == stack.CreateInProgress && r.State.Status == stack.CreateComplete ||
@@ -211,7 +214,7 @@ func secrets(r *stackrecord.Record) []string {
 }
 
 // hide takes values of NoEcho parameters out of what actions have said.
-func (s *Stacks) hide(r *stackrecord.Record, events []stack.Event) []stack.Event {
+func (s runner) hide(r *stackrecord.Record, events []stack.Event) []stack.Event {
 	secrets := secrets(r)
 	if len(secrets) == 0 {
 		return events
@@ -229,7 +232,7 @@ func (s *Stacks) hide(r *stackrecord.Record, events []stack.Event) []stack.Event
 }
 
 // carry makes the calls that are due, and returns the outcomes that change something.
-func (s *Stacks) carry(ctx context.Context, r *stackrecord.Record, calls []stack.Call) []stack.Outcome {
+func (s runner) carry(ctx context.Context, r *stackrecord.Record, calls []stack.Call) []stack.Outcome {
 	by := s.by(r)
 	do := func(ctx context.Context, service, action string, input awsshape.Object) (awsshape.Object, error) {
 		return s.Do(ctx, by, service, action, input)
@@ -259,7 +262,7 @@ func (s *Stacks) carry(ctx context.Context, r *stackrecord.Record, calls []stack
 }
 
 // bounded fails a call that has been refused by something that may pass for too long.
-func (s *Stacks) bounded(r *stackrecord.Record, o stack.Outcome) stack.Outcome {
+func (s runner) bounded(r *stackrecord.Record, o stack.Outcome) stack.Outcome {
 	key := fmt.Sprintf("%s %s %d %s", r.ID, r.Operation.ID, o.Serial, o.Work)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,6 +104,7 @@ func New(c Config) (*Stacks, error) {
 
 // Register adds the actions to the front.
 func (s *Stacks) Register(f *awsfront.Front) {
+	read, ofSets := reads{s}, sets{s}
 	awsfront.Register(f, Service, "CreateStack", s.createStack())
 	awsfront.Register(f, Service, "UpdateStack", s.updateStack())
 	awsfront.Register(f, Service, "DeleteStack", s.deleteStack())
@@ -111,24 +112,24 @@ func (s *Stacks) Register(f *awsfront.Front) {
 	awsfront.Register(f, Service, "ContinueUpdateRollback", s.continueRollback())
 	awsfront.Register(f, Service, "UpdateTerminationProtection", s.updateProtection())
 
-	awsfront.Register(f, Service, "CreateChangeSet", s.createSet())
-	awsfront.Register(f, Service, "DescribeChangeSet", s.describeSet())
-	awsfront.Register(f, Service, "ListChangeSets", s.listSets())
-	awsfront.Register(f, Service, "ExecuteChangeSet", s.executeSet())
-	awsfront.Register(f, Service, "DeleteChangeSet", s.deleteSet())
+	awsfront.Register(f, Service, "CreateChangeSet", ofSets.createSet())
+	awsfront.Register(f, Service, "DescribeChangeSet", ofSets.describeSet())
+	awsfront.Register(f, Service, "ListChangeSets", ofSets.listSets())
+	awsfront.Register(f, Service, "ExecuteChangeSet", ofSets.executeSet())
+	awsfront.Register(f, Service, "DeleteChangeSet", ofSets.deleteSet())
 
-	awsfront.Register(f, Service, "DescribeStacks", s.describeStacks())
-	awsfront.Register(f, Service, "ListStacks", s.listStacks())
-	awsfront.Register(f, Service, "DescribeStackEvents", s.describeEvents())
-	awsfront.Register(f, Service, "DescribeStackResource", s.describeResource())
-	awsfront.Register(f, Service, "DescribeStackResources", s.describeResources())
-	awsfront.Register(f, Service, "ListStackResources", s.listResources())
+	awsfront.Register(f, Service, "DescribeStacks", read.describeStacks())
+	awsfront.Register(f, Service, "ListStacks", read.listStacks())
+	awsfront.Register(f, Service, "DescribeStackEvents", read.describeEvents())
+	awsfront.Register(f, Service, "DescribeStackResource", read.describeResource())
+	awsfront.Register(f, Service, "DescribeStackResources", read.describeResources())
+	awsfront.Register(f, Service, "ListStackResources", read.listResources())
 
-	awsfront.Register(f, Service, "GetTemplate", s.getTemplate())
-	awsfront.Register(f, Service, "GetTemplateSummary", s.getSummary())
-	awsfront.Register(f, Service, "ValidateTemplate", s.validateTemplate())
-	awsfront.Register(f, Service, "ListExports", s.listExports())
-	awsfront.Register(f, Service, "ListImports", s.listImports())
+	awsfront.Register(f, Service, "GetTemplate", read.getTemplate())
+	awsfront.Register(f, Service, "GetTemplateSummary", read.getSummary())
+	awsfront.Register(f, Service, "ValidateTemplate", read.validateTemplate())
+	awsfront.Register(f, Service, "ListExports", read.listExports())
+	awsfront.Register(f, Service, "ListImports", read.listImports())
 }
 
 // tell has the stacks looked at soon.

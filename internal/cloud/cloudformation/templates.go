@@ -17,7 +17,7 @@ type getTemplateOutput struct {
 	StagesAvailable []string
 }
 
-func (s *Stacks) getTemplate() awsfront.Spec[getTemplateInput, getTemplateOutput] {
+func (s reads) getTemplate() awsfront.Spec[getTemplateInput, getTemplateOutput] {
 	return awsfront.Spec[getTemplateInput, getTemplateOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *getTemplateInput) ([]awsfront.Target, error) {
 			return s.about(ctx, call, in.StackName, nil)
@@ -49,7 +49,7 @@ type templateParameter struct {
 	NoEcho                    bool
 }
 
-func (s *Stacks) validateTemplate() awsfront.Spec[validateInput, validateOutput] {
+func (s reads) validateTemplate() awsfront.Spec[validateInput, validateOutput] {
 	return awsfront.Spec[validateInput, validateOutput]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *validateInput) (*validateOutput, error) {
 			summary, err := summarized(in.TemplateBody, in.TemplateURL)
@@ -116,7 +116,7 @@ type parameterDeclaration struct {
 
 type constraints struct{ AllowedValues []string }
 
-func (s *Stacks) getSummary() awsfront.Spec[summaryInput, summaryOutput] {
+func (s reads) getSummary() awsfront.Spec[summaryInput, summaryOutput] {
 	return awsfront.Spec[summaryInput, summaryOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *summaryInput) ([]awsfront.Target, error) {
 			if in.StackName == "" {
