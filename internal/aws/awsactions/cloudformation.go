@@ -5,10 +5,9 @@ package awsactions
 import "slices"
 
 func cloudformationActions() []Action {
-	stack, tags := []string{"stack"}, tagged()
-	passed, set := []string{"cloudformation:RoleArn"}, []string{"cloudformation:ChangeSetName"}
-	asked := append([]string{"cloudformation:ResourceTypes", "cloudformation:RoleArn", "cloudformation:StackPolicyUrl", "cloudformation:TemplateUrl"}, tags...)
-	described := append(slices.Clone(asked), set...)
+	stack, passed, set := []string{"stack"}, []string{"cloudformation:RoleArn"}, []string{"cloudformation:ChangeSetName"}
+	asked := append(tagged(), "cloudformation:ResourceTypes", "cloudformation:RoleArn", "cloudformation:StackPolicyUrl", "cloudformation:TemplateUrl")
+	described := slices.Sorted(slices.Values(slices.Concat(asked, set)))
 	const (
 		policies = "Muster has no stack policies: IAM's policies say who may update which stack"
 		drifts   = "Muster does not look for drift"
