@@ -15,7 +15,7 @@ import (
 const clusterStack = `
 Parameters:
   Label: {Type: String, Default: first}
-  Range: {Type: String, Default: 10.72.9.0/24}
+  Range: {Type: String, Default: 10.72.64.0/24}
 Resources:
   VPC: {Type: "AWS::EC2::VPC", Properties: {CidrBlock: 10.72.0.0/16, EnableDnsHostnames: true}}
   Gateway: {Type: "AWS::EC2::InternetGateway"}
