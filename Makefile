@@ -42,6 +42,10 @@ karpenter: ## build Karpenter for its add-on and for control planes, into bin/ad
 logs: ## build what keeps and searches the logs of control planes, VictoriaLogs (about a minute, once)
 	@tools/build.sh logs
 
+.PHONY: eksctl
+eksctl: ## build eksctl, unmodified, into bin/ from a checkout of its public repository: DIR=DIRECTORY (about 5 minutes and 3 GiB of Go's caches, once)
+	@tools/eksctl.sh "$(DIR)"
+
 .PHONY: kubernetes
 kubernetes: ## build another minor of Kubernetes than the default, into bin/MINOR: MINOR=1.37 (minutes, once)
 	@tools/build.sh kubernetes "$(MINOR)"
