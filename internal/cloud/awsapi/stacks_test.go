@@ -202,6 +202,16 @@ func TestChangeSetsAndExports(t *testing.T) {
 	if status, body := s.order(s.admin, "ExecuteChangeSet", "StackName", "Net", "ChangeSetName", "same"); status != 400 || !strings.Contains(body, "InvalidChangeSetStatus") {
 		t.Error(status, body)
 	}
+	twice := []string{"Tags.member.1.Key", "team", "Tags.member.1.Value", "a", "Tags.member.2.Key", "team", "Tags.member.2.Value", "b"}
+	if status, body := s.order(s.admin, "CreateChangeSet", append([]string{"StackName", "Net", "ChangeSetName", "tags", "UsePreviousTemplate", "true"}, twice...)...); status != 200 {
+		t.Error("a change set whose tags are those of the stack and others, as eksctl's:", status, body)
+	}
+	if _, body := s.order(s.admin, "DescribeChangeSet", "StackName", "Net", "ChangeSetName", "tags"); !strings.Contains(body, "<Value>b</Value>") || strings.Contains(body, "<Value>a</Value>") {
+		t.Error("a key that is there twice has not its last value:", body)
+	}
+	if status, body := s.order(s.admin, "CreateStack", append([]string{"StackName", "User", "TemplateBody", imports}, twice...)...); status != 400 || !strings.Contains(body, "Duplicate tag key") {
+		t.Error(status, body)
+	}
 	if status, body := s.order(s.admin, "CreateStack", "StackName", "User", "TemplateBody", imports); status != 200 {
 		t.Fatal(status, body)
 	}

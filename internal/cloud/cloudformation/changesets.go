@@ -140,13 +140,27 @@ func (s sets) fill(ctx context.Context, call *awsfront.Call, r *stackrecord.Reco
 		return err
 	}
 	wanted, err := amended(r, change{
-		body: in.TemplateBody, previous: in.UsePreviousTemplate != nil && *in.UsePreviousTemplate, parameters: in.Parameters, tags: in.Tags, capabilities: in.Capabilities,
+		body: in.TemplateBody, previous: in.UsePreviousTemplate != nil && *in.UsePreviousTemplate, parameters: in.Parameters, tags: latest(in.Tags), capabilities: in.Capabilities,
 		notifications: in.NotificationARNs,
 	})
 	if err != nil {
 		return err
 	}
 	return s.compare(ctx, r, set, wanted)
+}
+
+// latest returns tags in which a key that was there more than once has its last value; nil for nil. eksctl sends the tags that a stack has and its own in
+// each change set (its pkg/cfn/manager/api.go); CreateStack refuses a key that is there twice.
+func latest(tags []awstag.Tag) []awstag.Tag {
+	var all []awstag.Tag
+	for _, tag := range tags {
+		if at := slices.IndexFunc(all, func(other awstag.Tag) bool { return other.Key == tag.Key }); at >= 0 {
+			all[at] = tag
+			continue
+		}
+		all = append(all, tag)
+	}
+	return all
 }
 
 // reserve makes a stack without anything, which a change set of the type CREATE is about. A stack without anything that is there already is as good.
