@@ -87,23 +87,22 @@ func TestFargateProfilesThatAreRefused(t *testing.T) {
 	w.ask("POST", "/clusters", makeOne, 200)
 	w.served("Blue_1")
 	for name, c := range map[string]struct{ old, new, says string }{
-		"a name":                {"Jobs_1", "jobs-", "The Fargate profile name"},
-		"a reserved name":       {"Jobs_1", "eks-jobs", "it cannot begin with the reserved prefix eks-"},
-		"no selector":           {`{"namespace":"jobs","labels":{"app":"w*"}}`, "", "FargateProfile must have at least one selector."},
-		"six selectors":         {`"selectors":[`, `"selectors":[{"namespace":"a"},{"namespace":"a"},{"namespace":"a"},{"namespace":"a"},{"namespace":"a"},`, "Request contains too many Fargate profile selectors: 6, at most 5"},
-		"no namespace":          {`"namespace":"jobs",`, "", "Selector 1 is not valid: it has no namespace"},
-		"no such namespace":     {`"jobs"`, `"Jobs"`, "cannot be that of a pod"},
-		"six labels":            {`"app":"w*"`, `"a":"","b":"","c":"","d":"","e":"","f":""`, "it has 6 labels, and may have 5"},
-		"a label's key":         {`"app"`, `"a b"`, "the key of its label"},
-		"a label's value":       {`"w*"`, `"w w"`, "of its label app cannot be one of a pod"},
-		"no such role":          {"role/pods", "role/none", "does not exist"},
-		"no role":               {podsRole, "pods", "is not the ARN of a role"},
-		"a role without trust":  {"role/pods", "role/nodes", "Misconfigured PodExecutionRole Trust Policy; Please add the eks-fargate-pods.amazonaws.com Service Principal"},
-		"a public subnet":       {"subnet-1", "subnet-2", "Subnet subnet-2 provided in Fargate Profile is not a private subnet: its route table rtb-1 has a route to the internet gateway igw-1"},
-		"the cluster's, public": {`"subnets":["subnet-1"],`, "", "Subnet subnet-2 provided in Fargate Profile is not a private subnet"},
-		"another VPC's":         {"subnet-1", "subnet-4", "must be of the cluster's VPC"},
-		"no such subnet":        {"subnet-1", "subnet-9", "The subnet ID 'subnet-9' does not exist"},
-		"a tag of AWS's":        {`"team"`, `"aws:team"`, "aws:"},
+		"a name":               {"Jobs_1", "jobs-", "The Fargate profile name"},
+		"a reserved name":      {"Jobs_1", "eks-jobs", "it cannot begin with the reserved prefix eks-"},
+		"no selector":          {`{"namespace":"jobs","labels":{"app":"w*"}}`, "", "FargateProfile must have at least one selector."},
+		"six selectors":        {`"selectors":[`, `"selectors":[{"namespace":"a"},{"namespace":"a"},{"namespace":"a"},{"namespace":"a"},{"namespace":"a"},`, "Request contains too many Fargate profile selectors: 6, at most 5"},
+		"no namespace":         {`"namespace":"jobs",`, "", "Selector 1 is not valid: it has no namespace"},
+		"no such namespace":    {`"jobs"`, `"Jobs"`, "cannot be that of a pod"},
+		"six labels":           {`"app":"w*"`, `"a":"","b":"","c":"","d":"","e":"","f":""`, "it has 6 labels, and may have 5"},
+		"a label's key":        {`"app"`, `"a b"`, "the key of its label"},
+		"a label's value":      {`"w*"`, `"w w"`, "of its label app cannot be one of a pod"},
+		"no such role":         {"role/pods", "role/none", "does not exist"},
+		"no role":              {podsRole, "pods", "is not the ARN of a role"},
+		"a role without trust": {"role/pods", "role/nodes", "Misconfigured PodExecutionRole Trust Policy; Please add the eks-fargate-pods.amazonaws.com Service Principal"},
+		"a public subnet":      {"subnet-1", "subnet-2", "Subnet subnet-2 provided in Fargate Profile is not a private subnet: its route table rtb-1 has a route to the internet gateway igw-1"},
+		"another VPC's":        {"subnet-1", "subnet-4", "must be of the cluster's VPC"},
+		"no such subnet":       {"subnet-1", "subnet-9", "The subnet ID 'subnet-9' does not exist"},
+		"a tag of AWS's":       {`"team"`, `"aws:team"`, "aws:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -122,6 +121,14 @@ func TestFargateProfilesThatAreRefused(t *testing.T) {
 	w.ask("POST", "/clusters", makeOne, 200)
 	w.served("Blue_1")
 	w.ask("POST", "/clusters/Blue_1/fargate-profiles", makeProfile, 400, "This service runs without root")
+}
+
+// eksctl names no subnets, and its clusters have public and private ones.
+func TestAFargateProfileTakesThePrivateSubnetsOfItsCluster(t *testing.T) {
+	w := newWorld(t, nil, role("pods", "eks-fargate-pods.amazonaws.com"))
+	w.ask("POST", "/clusters", makeOne, 200)
+	w.served("Blue_1")
+	w.ask("POST", "/clusters/Blue_1/fargate-profiles", strings.Replace(makeProfile, `"subnets":["subnet-1"],`, "", 1), 200, `"subnets":["subnet-1"]`)
 }
 
 // A profile whose role cannot be used says so in its health, in EKS's codes. A cause that passes by itself is no issue.

@@ -147,8 +147,8 @@ func (a *API) wanted(of *v1alpha1.Cluster, in *createInput) (*v1alpha1.FargatePr
 	return p, err
 }
 
-// subnets are those of a request, which must be private and of the cluster's VPC. Without a list those of the cluster
-// count, which must be private as well.
+// subnets are those of a request, which must be private and of the cluster's VPC. Without a list the private subnets of the
+// cluster count, at least one; the result is nil if all subnets of the cluster are private.
 func (a *API) subnets(ctx context.Context, of *v1alpha1.Cluster, in *createInput) ([]v1alpha1.SubnetID, error) {
 	kept, vpc, _, err := vpcconfig.Subnets(ctx, a.store.Management, in.Subnets)
 	if err != nil {
@@ -161,16 +161,27 @@ func (a *API) subnets(ctx context.Context, of *v1alpha1.Cluster, in *createInput
 	if len(used) == 0 {
 		used = vpcconfig.Shown(of.Status.SubnetIDs, of.Spec.Network.SubnetIDs)
 	}
+	var private []v1alpha1.SubnetID
+	var public error
 	for _, id := range used {
 		table, gateway, err := a.config.Public(ctx, of.Status.VPCID, id)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, eksfault.Away(err)
-		}
-		if gateway != "" {
-			return nil, refusal(eksfault.InvalidParameter, in.Named, "Subnet %s provided in Fargate Profile is not a private subnet: its route table %s has a route to the internet gateway %s; name subnets without one", id, table, gateway)
+		case gateway == "":
+			private = append(private, v1alpha1.SubnetID(id))
+		case public == nil:
+			public = refusal(eksfault.InvalidParameter, in.Named, "Subnet %s provided in Fargate Profile is not a private subnet: its route table %s has a route to the internet gateway %s; name subnets without one", id, table, gateway)
 		}
 	}
-	return kept, nil
+	switch {
+	case public == nil:
+		return kept, nil
+	case len(in.Subnets) > 0 || len(private) == 0:
+		return nil, public
+	default:
+		return private, nil
+	}
 }
 
 // checkRole refuses a role that no machine could have.
