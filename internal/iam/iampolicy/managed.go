@@ -68,6 +68,7 @@ func AWSManaged() []iam.Policy {
 		{"AmazonEC2ContainerRegistryPullOnly", "/", "Pulling of images."},
 		{"AmazonEC2ContainerRegistryReadOnly", "/", "Reading of image registries."},
 		{"AmazonPrometheusRemoteWriteAccess", "/", "Writing of metrics to Prometheus workspaces."},
+		{"AmazonS3ReadOnlyAccess", "/", "Reading of buckets."}, // the policy that eksctl's examples of service accounts attach
 		{"AmazonSSMManagedInstanceCore", "/", "What the agent of Systems Manager needs."},
 		{"AWSXRayDaemonWriteAccess", "/", "What the X-Ray daemon needs."},
 		{"CloudWatchAgentServerPolicy", "/", "What the CloudWatch agent needs."},

@@ -26,7 +26,7 @@ func TestAWSManaged(t *testing.T) {
 		"AmazonEKSBlockStoragePolicy", "AmazonEKSClusterPolicy", "AmazonEKSComputePolicy", "AmazonEKSLoadBalancingPolicy", "AmazonEKSNetworkingPolicy",
 		"AmazonEKSFargatePodExecutionRolePolicy", "AmazonEKSServicePolicy", "AmazonEKSVPCResourceController", "AmazonEKS_CNI_Policy",
 		"AmazonEKSWorkerNodeMinimalPolicy", "AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonEC2ContainerRegistryReadOnly",
-		"AmazonSSMManagedInstanceCore", "CloudWatchAgentServerPolicy", "service-role/AmazonEBSCSIDriverPolicy", "service-role/AmazonEFSCSIDriverPolicy",
+		"AmazonS3ReadOnlyAccess", "AmazonSSMManagedInstanceCore", "CloudWatchAgentServerPolicy", "service-role/AmazonEBSCSIDriverPolicy", "service-role/AmazonEFSCSIDriverPolicy",
 		"AmazonEKSLocalOutpostClusterPolicy", "AmazonEKSDashboardConsoleReadOnly", "AmazonEKSMCPReadOnlyAccess",
 		"aws-service-role/AmazonEKSServiceRolePolicy", "aws-service-role/AWSServiceRoleForAmazonEKSNodegroup", "aws-service-role/AmazonEKSForFargateServiceRolePolicy",
 		"aws-service-role/AmazonEKSConnectorServiceRolePolicy", "aws-service-role/AmazonEKSDashboardServiceRolePolicy", "aws-service-role/AmazonEKSLocalOutpostServiceRolePolicy",
@@ -46,6 +46,7 @@ func TestAWSManaged(t *testing.T) {
 		"AmazonEKSVPCResourceController":              {"ec2:AssignPrivateIpAddresses": true, "ec2:TerminateInstances": false},
 		"AmazonEKSFargatePodExecutionRolePolicy":      {"ecr:BatchGetImage": true, "ecr:PutImage": false},
 		"AmazonSSMManagedInstanceCore":                {"ssm:UpdateInstanceInformation": true, "ssm:SendCommand": false},
+		"AmazonS3ReadOnlyAccess":                      {"s3:GetObject": true, "s3:PutObject": false},
 		"ReadOnlyAccess":                              {"iam:GetRole": true, "iam:PassRole": false, "sts:AssumeRole": false, "eks:CreateCluster": false},
 		"service-role/AmazonEBSCSIDriverPolicy":       {"ec2:DescribeVolumes": true, "ec2:DeleteVolume": false}, // the latter for its own alone
 		"AmazonEKSComputePolicy":                      {"iam:AddRoleToInstanceProfile": false},                  // to those that begin with eks alone
