@@ -25,7 +25,7 @@ func denial(service string) string {
 	switch service {
 	case "ec2":
 		return "UnauthorizedOperation"
-	case "autoscaling":
+	case "autoscaling", "cloudformation":
 		return "AccessDenied"
 	}
 	return "AccessDeniedException"
