@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package page_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"muster.dev/muster/internal/console/page"
+	"muster.dev/muster/internal/console/pageserver/pageservertest"
+	"muster.dev/muster/internal/console/view"
+	"muster.dev/muster/internal/explain/diagnosis"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; go test -update rewrites it):\n%s", path, diff)
+	}
+}
+
+// Each page of a small installation.
+func TestPages(t *testing.T) {
+	pages, err := page.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := pageservertest.World()
+	refused, _ := view.NewMachinePage(f, pageservertest.Refused, pageservertest.RefusedReport())
+	ready, _ := view.NewMachinePage(f, pageservertest.FirstOne, diagnosis.Report{Verdict: diagnosis.Healthy})
+	for file, c := range map[string]struct {
+		name string
+		view any
+	}{
+		"overview.html": {page.Overview, view.NewOverview(f, "")}, "filtered.html": {page.Overview, view.NewOverview(f, "gpu")}, "empty.html": {page.Overview, view.NewOverview(view.Facts{At: f.At}, "")},
+		"refused.html": {page.Machine, refused}, "ready.html": {page.Machine, ready},
+		"certificates.html": {page.Certificates, view.NewCertificates(f, "")}, "changes.html": {page.Changes, view.NewChanges(f)},
+	} {
+		t.Run(file, func(t *testing.T) {
+			html, shown, err := pages.Part(page.Frame{Name: c.name, At: f.At, Flags: []string{"--state-dir=/srv/it's"}}, c.view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, file, html)
+			whole, err := pages.Whole(page.Frame{Name: c.name, At: f.At, Token: "the-token", Flags: []string{"--state-dir=/srv/it's"}}, c.view)
+			if err != nil || !strings.Contains(string(whole), html) || !strings.Contains(string(whole), `data-shown="`+shown+`"`) || !strings.Contains(string(whole), `value="the-token"`) {
+				t.Errorf("the whole page does not have its part: %v", err)
+			}
+		})
+	}
+}
+
+// A page that shows the same is the same, whenever it is made: otherwise each would be sent again each second.
+func TestPagesStandStill(t *testing.T) {
+	pages, err := page.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := pageservertest.World()
+	shown := map[string]bool{}
+	for second := range 20 {
+		f.At = pageservertest.Noon.Add(time.Duration(second) * time.Second)
+		_, hash, err := pages.Part(page.Frame{Name: page.Overview, At: f.At}, view.NewOverview(f, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown[hash] = true
+	}
+	if len(shown) != 1 {
+		t.Errorf("%d different pages of the same facts", len(shown))
+	}
+}
+
+func TestAssets(t *testing.T) {
+	pages, err := page.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := pages.Whole(page.Frame{Name: page.Changes}, view.NewChanges(view.Facts{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"console.css", "console.js", "icon.svg"} {
+		_, rest, ok := strings.Cut(string(whole), `"/assets/`)
+		for ok && !strings.Contains(rest[:strings.IndexByte(rest, '"')], file) {
+			_, rest, ok = strings.Cut(rest, `"/assets/`)
+		}
+		if !ok {
+			t.Errorf("pages do not load %s", file)
+			continue
+		}
+		asset, ok := pages.Asset("/assets/" + rest[:strings.IndexByte(rest, '"')])
+		if !ok || len(asset.Data) == 0 || len(asset.Data) > 256<<10 {
+			t.Errorf("%s has %d bytes", file, len(asset.Data))
+		}
+	}
+	if _, ok := pages.Asset("/assets/0/console.css"); ok {
+		t.Error("a file is served under a wrong hash")
+	}
+	if _, _, err := pages.Part(page.Frame{Name: "nothing"}, nil); err == nil {
+		t.Error("a page that does not exist is made")
+	}
+}
+
+func TestCommandsAreQuoted(t *testing.T) {
+	f := page.Frame{Flags: []string{"--state-dir=/srv/it's"}}
+	if got, want := f.Command("explain", "machine", "$(reboot)"), `muster explain machine "\$(reboot)" "--state-dir=/srv/it's"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

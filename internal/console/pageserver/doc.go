@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pageserver serves the console to a person's browser, over HTTP on a loopback address: pages, the same as JSON, a
+// stream of events that keeps pages current. It reads, and changes nothing of an installation.
+//
+// It trusts what the command gives it: a Source that reads with the rights of the user who runs the command. It trusts
+// nobody who connects, since every user of the host reaches a loopback address:
+//
+//	who has no session           gets nothing but the style sheet, the script and the icon. A session begins by a ticket of 256
+//	                             bits, which is good once and for [ticketLife]
+//	another site in the browser  the cookie is SameSite=Strict and HttpOnly; requests that a browser says come from another
+//	                             site are refused; what is not GET needs the session's token besides (CSRF)
+//	a name that leads here       the host of a request must be a loopback address or localhost, so DNS rebinding ends here
+//	what machines wrote          is text (package page); the policy of contents admits no script, style or address but the
+//	                             console's own, and Trusted Types no HTML that is not the server's
+//	many or slow connections     are bounded in number, headers, bodies and time
+//
+// What happens if
+//
+//	a read cannot be recorded    nothing is shown: 503
+//	the installation is silent   pages stay as they were, with the time of what they show and why it is not newer
+//	the command is interrupted   streams say so, requests are finished for [endTime], and all sessions are over
+package pageserver

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"muster.dev/muster/internal/console/view"
+	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/explain/redaction"
+)
+
+const (
+	// leastPause is the shortest time from one reading to the next while somebody looks. A reading that took long is
+	// followed by a pause of pauseShare times as long, so that the console takes a fifth of a processor at most.
+	leastPause = time.Second
+	pauseShare = 4
+	// readTime is how long a reading may take.
+	readTime = 30 * time.Second
+)
+
+// held is the newest reading.
+type held struct {
+	reading Reading // nil before the first one
+	facts   view.Facts
+	// err is why it is not newer; nil if the last try succeeded.
+	err error
+	at  time.Time // when the last try ended
+	// next is closed when there is another one.
+	next chan struct{}
+}
+
+// keeper reads the installation again and again while somebody looks, for all pages together.
+type keeper struct {
+	source Source
+	now    func() time.Time
+	wanted chan struct{}
+
+	mu       sync.Mutex
+	held     held
+	watching int
+}
+
+func newKeeper(source Source, now func() time.Time) *keeper {
+	k := &keeper{source: source, now: now, wanted: make(chan struct{}, 1)}
+	k.held.next = make(chan struct{})
+	k.want()
+	return k
+}
+
+// want asks for another reading soon.
+func (k *keeper) want() {
+	select {
+	case k.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// run reads whenever that is wanted, until the context ends.
+func (k *keeper) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wanted:
+		}
+		began := time.Now()
+		k.read(ctx)
+		pause := time.NewTimer(max(leastPause, pauseShare*time.Since(began)))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		k.mu.Lock()
+		if k.watching > 0 {
+			k.want()
+		}
+		k.mu.Unlock()
+	}
+}
+
+// read reads once. If that fails, the facts before stay, with why they are not newer.
+func (k *keeper) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	reading, err := k.source.Read(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil {
+		k.held.reading, k.held.facts = reading, reading.Facts()
+		reports := slices.Clone(k.held.facts.Wrong.Reports)
+		for i := range reports {
+			reports[i] = redacted(reports[i])
+		}
+		k.held.facts.Wrong.Reports = reports
+	}
+	k.held.err, k.held.at = err, k.now()
+	close(k.held.next)
+	k.held.next = make(chan struct{})
+}
+
+// watch keeps the readings coming until it is undone.
+func (k *keeper) watch() (undo func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.watching++
+	k.want()
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.watching--
+	}
+}
+
+// newest is the newest reading, whatever its age.
+func (k *keeper) newest() held {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h := k.held
+	if h.err != nil && h.reading != nil {
+		h.facts.Wrong.Unseen = append(slices.Clip(h.facts.Wrong.Unseen),
+			diagnosis.Unseen{What: fmt.Sprintf("anything since %s", h.facts.At.UTC().Format(time.TimeOnly+" UTC")), Why: h.err.Error()})
+	}
+	return h
+}
+
+// younger waits for a reading that is at most so old.
+func (k *keeper) younger(ctx context.Context, age time.Duration) (held, error) {
+	for {
+		h := k.newest()
+		if !h.at.IsZero() && k.now().Sub(h.at) <= age {
+			if h.reading == nil {
+				return h, h.err
+			}
+			return h, nil
+		}
+		k.want()
+		select {
+		case <-h.next:
+		case <-ctx.Done():
+			return h, ctx.Err()
+		}
+	}
+}
+
+// redacted is a report without the secrets in its evidence.
+func redacted(r diagnosis.Report) diagnosis.Report {
+	r.Causes = slices.Clone(r.Causes)
+	for i := range r.Causes {
+		r.Causes[i].Evidence = redactedEvidence(r.Causes[i].Evidence)
+	}
+	r.Other = redactedEvidence(r.Other)
+	return r
+}
+
+func redactedEvidence(all []diagnosis.Evidence) []diagnosis.Evidence {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Text, _ = redaction.Text(all[i].Text)
+	}
+	return all
+}

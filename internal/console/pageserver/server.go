@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"muster.dev/muster/internal/console/page"
+	"muster.dev/muster/internal/console/view"
+	"muster.dev/muster/internal/explain/diagnosis"
+)
+
+const (
+	// endTime is how long requests may take to end when the server does.
+	endTime = 2 * time.Second
+	// headerTime is how long a request's header may take, and answerTime how long an answer that is not a stream.
+	headerTime, answerTime = 5 * time.Second, 30 * time.Second
+	// idleTime is how long a connection may wait for its next request.
+	idleTime = time.Minute
+	// mostHeader is how large a request's header may be, and mostBody its body, in bytes.
+	mostHeader, mostBody = 16 << 10, 4 << 10
+	// mostConnections and mostStreams are how many there may be at once.
+	mostConnections, mostStreams = 64, 16
+)
+
+// ErrNotFound is wrapped by errors of a Source about what is not there.
+var ErrNotFound = errors.New("not found")
+
+// Source reads an installation.
+type Source interface {
+	// Read reads all that pages show.
+	Read(ctx context.Context) (Reading, error)
+	// Objects returns the objects of a kind as muster get KIND -o json prints them, or one by its name. Cluster is empty where
+	// there is only one. It wraps ErrNotFound.
+	Objects(ctx context.Context, kind, name, cluster string) (any, error)
+	// Logs writes the newest lines of a machine's logs, and goes on with new ones until the context ends if it follows.
+	Logs(ctx context.Context, machine string, lines int, follow bool, out io.Writer) error
+}
+
+// Reading is what a Source read at a moment. Its methods may be called at the same time.
+type Reading interface {
+	Facts() view.Facts
+	// Explain says what is wrong with an object. It wraps ErrNotFound.
+	Explain(ctx context.Context, kind, name string) (diagnosis.Report, error)
+}
+
+// Config is what a server needs. All fields are required but Flags.
+type Config struct {
+	Source Source
+	// Record writes down a read before it: what the client says of itself, and the request.
+	Record func(client, request string) error
+	// Flags are those that commands need to be about the same installation.
+	Flags  []string
+	Logger *slog.Logger
+	Now    func() time.Time
+}
+
+// Server serves the console.
+type Server struct {
+	Config
+	pages    *page.Pages
+	sessions *sessions
+	keeper   *keeper
+	streams  chan struct{} // has an entry for each stream
+	ending   chan struct{} // closed when the server ends
+}
+
+// New returns a server that is not yet serving.
+func New(cfg Config) (*Server, error) {
+	if cfg.Source == nil || cfg.Record == nil || cfg.Logger == nil || cfg.Now == nil {
+		return nil, errors.New("the console's server lacks its source, record, logger or clock")
+	}
+	pages, err := page.New()
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		Config: cfg, pages: pages, sessions: newSessions(cfg.Now), keeper: newKeeper(cfg.Source, cfg.Now),
+		streams: make(chan struct{}, mostStreams), ending: make(chan struct{}),
+	}, nil
+}
+
+// Ticket returns the path of an address by which one session begins.
+func (s *Server) Ticket() string { return "/enter/" + s.sessions.ticket() }
+
+// Serve serves until the context ends. It reads the installation once at the beginning, so that the first page is there at
+// once.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	if err := s.Record("", "begin"); err != nil {
+		return err
+	}
+	reading, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.keeper.run(reading)
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: mostHeader,
+		ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- server.Serve(&bounded{Listener: listener, room: make(chan struct{}, mostConnections)})
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving the console: %w", err)
+	case <-ctx.Done():
+	}
+	close(s.ending)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	if err := server.Shutdown(ending); err != nil {
+		return server.Close() // somebody reads slowly
+	}
+	return nil
+}
+
+// Handler is all of the server, with its guards.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /enter/{ticket}", s.enter)
+	mux.HandleFunc("GET /assets/", s.asset)
+	mux.HandleFunc("POST /leave", s.leave)
+	for _, pattern := range []string{"/{$}", "/certificates", "/changes", "/machines/{name}"} {
+		mux.Handle("GET "+pattern, s.within(s.page))
+	}
+	mux.Handle("GET /machines/{name}/logs", s.within(s.logs))
+	mux.Handle("GET /events", s.within(s.events))
+	mux.Handle("GET /api/overview", s.within(s.viewed("/")))
+	mux.Handle("GET /api/certificates", s.within(s.viewed("/certificates")))
+	mux.Handle("GET /api/changes", s.within(s.viewed("/changes")))
+	mux.Handle("GET /api/machines/{name}", s.within(s.viewed("/machines/")))
+	mux.Handle("GET /api/explain", s.within(s.explainAll))
+	mux.Handle("GET /api/explain/{kind}/{name...}", s.within(s.explain))
+	mux.Handle("GET /api/objects/{kind}", s.within(s.objects))
+	mux.Handle("GET /api/objects/{kind}/{name}", s.within(s.objects))
+	return s.guard(mux)
+}
+
+// bounded is a listener with a bound on its connections. More wait until others end.
+type bounded struct {
+	net.Listener
+	room chan struct{}
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	b.room <- struct{}{}
+	conn, err := b.Listener.Accept()
+	if err != nil {
+		<-b.room
+		return nil, err
+	}
+	return &boundedConn{Conn: conn, leave: func() { <-b.room }}, nil
+}

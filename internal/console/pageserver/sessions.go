@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pageserver
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// ticketLife is how long the address that begins a session is good, and sessionLife how long a session is.
+	ticketLife, sessionLife = 10 * time.Minute, 12 * time.Hour
+	// mostTickets and mostSessions are how many there may be at once. With one more, the oldest goes.
+	mostTickets, mostSessions = 8, 8
+	// cookiePrefix begins the name of the cookie. The port follows: cookies of a host are those of all its ports.
+	cookiePrefix = "muster-console-"
+)
+
+// secretHash is what is kept of a ticket or a cookie.
+type secretHash [sha256.Size]byte
+
+// session is one browser that is signed in.
+type session struct {
+	// token goes with each request of it that is not GET.
+	token string
+	// ctx ends with the session.
+	ctx    context.Context //nolint:containedctx // it is the session's life, not a request's
+	end    context.CancelFunc
+	before time.Time // when it is over
+}
+
+// sessions are the tickets and sessions of a server. They are in memory alone.
+type sessions struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	tickets map[secretHash]time.Time // when each is over
+	all     map[secretHash]session
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, tickets: map[secretHash]time.Time{}, all: map[secretHash]session{}}
+}
+
+// secret is a new secret of 256 bits.
+func secret() string {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // it never fails (crypto/rand)
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+func hashOf(secret string) secretHash { return sha256.Sum256([]byte(secret)) }
+
+// ticket makes a ticket.
+func (s *sessions) ticket() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := secret()
+	for hash, before := range s.tickets {
+		if !s.now().Before(before) {
+			delete(s.tickets, hash)
+		}
+	}
+	if len(s.tickets) >= mostTickets {
+		dropOldest(s.tickets, func(before time.Time) time.Time { return before })
+	}
+	s.tickets[hashOf(made)] = s.now().Add(ticketLife)
+	return made
+}
+
+// dropOldest removes the entry that is over first.
+func dropOldest[T any](all map[secretHash]T, before func(T) time.Time) (dropped T) {
+	var oldest secretHash
+	var at time.Time
+	for hash, one := range all {
+		if b := before(one); at.IsZero() || b.Before(at) {
+			oldest, at = hash, b
+		}
+	}
+	dropped = all[oldest]
+	delete(all, oldest)
+	return dropped
+}
+
+// enter begins a session by a ticket, which is good no more then.
+func (s *sessions) enter(ticket, host string) (*http.Cookie, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, ok := s.tickets[hashOf(ticket)]
+	delete(s.tickets, hashOf(ticket))
+	if !ok || !s.now().Before(before) {
+		return nil, false
+	}
+	if len(s.all) >= mostSessions {
+		dropOldest(s.all, func(one session) time.Time { return one.before }).end()
+	}
+	value := secret()
+	ctx, end := context.WithCancel(context.Background())
+	s.all[hashOf(value)] = session{token: secret(), ctx: ctx, end: end, before: s.now().Add(sessionLife)}
+	return cookie(host, value), true
+}
+
+// of is the session of a request.
+func (s *sessions) of(r *http.Request) (session, bool) {
+	c, err := r.Cookie(cookieName(r.Host))
+	if err != nil {
+		return session{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.all[hashOf(c.Value)]
+	if ok && !s.now().Before(one.before) {
+		one.end()
+		delete(s.all, hashOf(c.Value))
+		return session{}, false
+	}
+	return one, ok
+}
+
+// leave ends the session of a request. The cookie takes the browser's own away.
+func (s *sessions) leave(r *http.Request) *http.Cookie {
+	if c, err := r.Cookie(cookieName(r.Host)); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if one, ok := s.all[hashOf(c.Value)]; ok {
+			one.end()
+			delete(s.all, hashOf(c.Value))
+		}
+	}
+	gone := cookie(r.Host, "") //nolint:gosec // see cookie
+	gone.MaxAge = -1
+	return gone
+}
+
+// cookie has no name of a host and no moment: it is the browser's for this host alone, until it is closed. It is not
+// Secure, since the console speaks HTTP on a loopback address.
+func cookie(host, value string) *http.Cookie {
+	return &http.Cookie{Name: cookieName(host), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode} //nolint:gosec // see above
+}
+
+func cookieName(host string) string {
+	_, port, err := net.SplitHostPort(host)
+	if err != nil {
+		port = "80"
+	}
+	return cookiePrefix + port
+}
