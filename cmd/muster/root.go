@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/cmd/muster/auth"
 	"muster.dev/muster/cmd/muster/authenticator"
 	"muster.dev/muster/cmd/muster/certs"
+	"muster.dev/muster/cmd/muster/console"
 	"muster.dev/muster/cmd/muster/csr"
 	"muster.dev/muster/cmd/muster/explain"
 	"muster.dev/muster/cmd/muster/image"
@@ -77,7 +78,7 @@ get their certificates and turn Ready with nobody's help.`,
 			root.AddCommand(c)
 		}
 	}
-	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), explain.NewCommand(o), mcp.NewCommand(o), tools.NewKubeconfigCommand(o), tools.NewEnvCommand(o), tools.NewOIDCCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), auth.NewCommand(o), image.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
+	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), explain.NewCommand(o), console.NewCommand(o), mcp.NewCommand(o), tools.NewKubeconfigCommand(o), tools.NewEnvCommand(o), tools.NewOIDCCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), auth.NewCommand(o), image.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
 	add(groupMain, service.NewServiceCommand(o))
 	add(groupMain, join.NewCommand(o), join.NewLeaveCommand(o))
 	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewUpgradeCommand(o), objects.NewRolloutCommand(o), objects.NewZonalShiftCommand(o), objects.NewDeleteCommand(o), objects.NewDefragmentCommand(o), objects.NewDrillCommand(o), objects.NewExecCommand(o))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readaudit records who read what of an installation by something that reads much at once: bundles and the MCP
-// server. The record is the log file reads.log among the logs of the account, which muster logs reads shows: a line of
+// Package readaudit records who read what of an installation by something that reads much at once: bundles, the MCP
+// server and the console. The record is the log file reads.log among the logs of the account, which muster logs reads shows: a line of
 // JSON for each read, written before anything is read.
 //
 // Requests to API servers are in their audit logs besides.
@@ -13,7 +13,7 @@
 //	two programs write at once   they take turns by a lock of the file; no line is torn
 //
 // It trusts the process's own ids. The login is the kernel's (loginuid), which stays the same through su and sudo. The
-// name of a client of the MCP server is the client's own word.
+// name of a client of the MCP server or the console is the client's own word.
 package readaudit
 
 import (
