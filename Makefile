@@ -120,6 +120,10 @@ stories: build .build/testcount .build/stories ## every story but those of `make
 causes: ## each cause of docs/causes.md: whether it is named, after how many seconds and from where, by the log of `make stories` (LOG= for another)
 	@$(AS_BUILT) go run ./tools/causetable $(or $(LOG),.build/logs/stories.log)
 
+.PHONY: console-test
+console-test: ## the pages of muster console in a real Chromium, which it installs if need be: hostile texts, a thousand machines, barriers by axe-core; pictures in .build/console
+	@$(AS_BUILT) tools/console-test.sh $(ARGS)
+
 .PHONY: soak
 soak: build ## the stories that take too long for every change: a rotation of kubelets' authority, rounds of certificates, a request that nobody signs, image, manifests and charts as pods, two clusters by one run of Terraform, the service killed a hundred times while clusters come and go, and two hundred times between a request and its effect, volumes through a hundred kills, the key of service account tokens replaced for ten minutes under load, an upgrade of Muster under a PostgreSQL, killed again and again, a plane of which each process is killed at each step of a change, 5,000 nodes that are held for ten minutes, an update of three hundred simulated machines with pods, a pod that waits ten minutes for what the host has not, and 20 busy healthy machines whose monitors have nothing to say (215 minutes; BUSY=1440 listens to those for a day, with SOAK_TIMEOUT=30h)
 	@tools/build.sh kubernetes 1.37
@@ -158,7 +162,7 @@ fuzz: ## fuzz each target in turn for FUZZTIME=10s; what is found stays in testd
 	@tools/fuzz.sh $(FUZZTIME)
 
 # Modules that are linted, besides the one with cgo.
-LINTED := . images egress mcp deploy/render test/bench/iam test/awssdk test/csi
+LINTED := . images egress mcp deploy/render test/bench/iam test/awssdk test/csi test/console
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## vet and golangci-lint (fetched into .tools/ once)
@@ -185,7 +189,7 @@ $(CONTROLLER_GEN):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./mcp ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/terminationhandler $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
+	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./mcp ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/console ./test/terminationhandler $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
 		echo "$$module" >&2; flags=; \
 		case $$module in ./kubernetes/* | ./test/conformance/*) flags="-modfile=$(CURDIR)/$$module/go.mod" module=$${module%/*} ;; esac; \
 		GOBIN=$(CURDIR)/.tools/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION); \

@@ -15,7 +15,7 @@ import (
 // A program of a nested module that imports Muster's packages is built with what these require: its go.mod has to say
 // so, too, and nothing but the build of that program would tell.
 func TestNestedProgramsHaveTheirModules(t *testing.T) {
-	for _, dir := range []string{"egress", "mcp"} {
+	for _, dir := range []string{"egress", "mcp", "test/console"} {
 		command := exec.CommandContext(t.Context(), "go", "-C", dir, "list", "-mod=readonly", "-deps", "./...")
 		command.Env = append(os.Environ(), "GOWORK=off")
 		if out, err := command.CombinedOutput(); err != nil {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"muster.dev/muster/internal/console/pageserver/pageservertest"
+)
+
+// pages are all pages, by the names of their pictures.
+func pages() map[string]string {
+	return map[string]string{
+		"overview": "/", "certificates": "/certificates", "changes": "/changes", "machine-refused": "/machines/" + pageservertest.Refused, "machine-ready": "/machines/" + pageservertest.FirstOne,
+		"machine-joining": "/machines/" + pageservertest.Joining, "filtered": "/?q=gpu",
+	}
+}
+
+// axe is the library that looks for barriers (npm: axe-core), which make console-test fetches.
+func axe(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile(os.Getenv("MUSTER_AXE"))
+	if err != nil {
+		t.Fatalf("reading axe-core, which MUSTER_AXE names: %v (make console-test fetches it)", err)
+	}
+	return string(raw)
+}
+
+// barriers are the violations that axe finds on a page, in lines.
+const barriers = `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary.slice(0, 300))))`
+
+// wider are the elements that are wider than a window, without what scrolls by itself.
+const wider = `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .command, .unseen-text, .skip")).map(e => e.outerHTML.slice(0, 120))`
+
+func TestPagesWithoutBarriers(t *testing.T) {
+	library := axe(t)
+	s := open(t, pageservertest.World(), "I1120 12:00:00.000001 1 kubelet.go:1] a line", "E1120 12:00:01.000001 1 kubelet.go:2] another")
+	for _, window := range shapes() {
+		for name, path := range pages() {
+			s.be(window)
+			s.do(chromedp.Navigate(s.address+path), chromedp.WaitVisible("main h1", chromedp.ByQuery))
+			s.until(`document.querySelector(".live.on") !== null`)
+			s.do(chromedp.Evaluate(`document.querySelectorAll("details").forEach(d => { d.open = true })`, nil))
+			s.shoot(name + "-" + window.name)
+			if found := value[[]string](s, wider); len(found) > 0 {
+				t.Errorf("%s, %s is wider than the window: %q", name, window.name, found)
+			}
+			s.do(chromedp.Evaluate(library, nil)) // by the debugger, which the page's policy does not bind
+			for _, barrier := range value[[]string](s, barriers) {
+				t.Errorf("%s, %s: %s", name, window.name, barrier)
+			}
+			s.quiet()
+		}
+	}
+}
+
+// Texts of machines and users do nothing in a browser.
+func TestHostileTextsDoNothing(t *testing.T) {
+	s := open(t, pageservertest.Hostile(), pageservertest.EvilLine)
+	for _, path := range []string{"/", "/certificates", "/changes", "/machines/" + url.PathEscape(pageservertest.Evil), "/?q=" + url.QueryEscape(pageservertest.Evil)} {
+		s.do(chromedp.Navigate(s.address + path))
+		s.until(`document.querySelector(".live.on") !== null`)
+		if strings.HasPrefix(path, "/machines/") {
+			s.until(`document.querySelector("#logs div") !== null`)
+		}
+		if value[bool](s, `window.harmed !== undefined || document.querySelector("main img, main script, main iframe") !== null`) {
+			t.Errorf("%s: a text did something", path)
+		}
+		s.quiet()
+	}
+	s.shoot("hostile")
+}
+
+// A page is current without being loaded again, and what is open, focused and typed stays.
+func TestPageStaysCurrent(t *testing.T) {
+	s := open(t, pageservertest.World())
+	s.until(`document.querySelector(".live.on") !== null`)
+	s.do(chromedp.Evaluate(`window.same = true; document.querySelector("details").open = true; document.getElementById("`+pageservertest.FirstOne+`").focus()`, nil))
+	before := value[float64](s, `document.querySelector(".map").getBoundingClientRect().top`)
+	f := pageservertest.World()
+	f.Machines[1].Status.Phase = "Stopped"
+	f.Groups[0].Status.ReadyReplicas = 11
+	s.source.Set(f, nil)
+	s.until(`document.querySelectorAll(".map .m.idle").length === 2`)
+	const kept = `[window.same, document.querySelector("details").open, document.activeElement.id].join()`
+	if got := value[string](s, kept); got != "true,true,"+pageservertest.FirstOne {
+		t.Errorf("whether it is the same page, what is open and what has the focus: %s", got)
+	}
+	if after := value[float64](s, `document.querySelector(".map").getBoundingClientRect().top`); after != before {
+		t.Errorf("the map moved from %v to %v", before, after)
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	s.until(`document.querySelector(".live.off") !== null`)
+	s.quiet()
+}
+
+func TestKeys(t *testing.T) {
+	s := open(t, pageservertest.World())
+	s.until(`document.querySelector(".live.on") !== null`)
+	s.do(chromedp.KeyEvent("/"))
+	s.until(`document.activeElement.id === "filter"`)
+	s.do(chromedp.Evaluate(`document.activeElement.value = ""`, nil), chromedp.KeyEvent("gpu")) // the driver types the slash whatever the page says
+	s.until(`document.querySelectorAll(".map .m").length === 3 && location.search === "?q=gpu"`)
+	s.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("k"))
+	s.until(`document.activeElement.matches(".map .m")`)
+	s.do(chromedp.KeyEvent(kb.Enter))
+	s.until(`location.pathname.startsWith("/machines/i-0000000000000000") && document.querySelector(".live.on") !== null`)
+	s.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("c"))
+	s.until(`location.pathname === "/certificates" && document.querySelector(".live.on") !== null`)
+	s.do(chromedp.KeyEvent("?"))
+	s.until(`document.getElementById("help").open`)
+	s.do(chromedp.KeyEvent(kb.Escape))
+	s.until(`!document.getElementById("help").open`)
+	s.quiet()
+}
+
+// A person who signs out sees nothing more.
+func TestSigningOut(t *testing.T) {
+	s := open(t, pageservertest.World())
+	s.do(chromedp.Click("footer form button", chromedp.ByQuery))
+	s.until(`document.querySelector("h1").textContent === "Signed out"`)
+	s.do(chromedp.Navigate(s.address + "/"))
+	s.until(`document.querySelector("h1").textContent === "No session"`)
+	s.shoot("no-session")
+}
+
+// A thousand machines are there at once, and a change of one takes no longer than a frame may.
+func TestThousandMachines(t *testing.T) {
+	s := open(t, pageservertest.Many(1000))
+	s.be(shapes()[0])
+	const navigation = `performance.getEntriesByType("navigation")[0]`
+	var views []string
+	for range 5 {
+		s.do(chromedp.Navigate(s.address + "/"))
+		s.until(`document.querySelector(".live.on") !== null && document.querySelectorAll(".map .m").length === 1000`)
+		views = append(views, fmt.Sprintf("%.0f ms until the answer is whole, %.0f ms until the first paint", value[float64](s, navigation+".responseEnd"), value[float64](s, `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`)))
+	}
+	t.Log(views)
+	s.shoot("thousand")
+	s.do(chromedp.Evaluate(`window.long = []; new PerformanceObserver(l => window.long.push(...l.getEntries().map(e => e.duration))).observe({type: "longtask"})`, nil))
+	f := pageservertest.Many(1000)
+	f.Machines[500].Status.Phase = "Stopped"
+	s.source.Set(f, nil)
+	s.until(`document.querySelectorAll(".map .m.idle").length === 1`)
+	<-time.After(500 * time.Millisecond) // for tasks that come behind the change
+	t.Logf("tasks of more than 50 ms: %v", value[[]float64](s, `window.long`))
+	s.quiet()
+}
