@@ -100,7 +100,7 @@ func (c *consoleCommand) run(ctx context.Context) error {
 	}
 	address := func() string { return "http://" + listener.Addr().String() + server.Ticket() }
 	fmt.Fprintln(c.Out, address())
-	fmt.Fprintln(c.Err, "This address opens the console once, within ten minutes. Ctrl-C ends the console.")
+	fmt.Fprintln(c.Err, "This address opens the console once, and is void ten minutes from now. Ctrl-C ends the console.")
 	if c.open {
 		if err := c.openBrowser(ctx, address()); err != nil {
 			fmt.Fprintf(c.Err, "Warning: no browser was opened: %v\n", err)
