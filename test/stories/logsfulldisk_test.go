@@ -30,7 +30,7 @@ func TestLogsOnAFullDisk(t *testing.T) {
 	l.allKept()
 
 	filler := filepath.Join(string(i.dir), ".new-filler")
-	writing := make(chan error, 1)
+	written := make(chan struct{})
 	go func() { // of which those that the API server takes are in its audit log
 		for n := range 200 {
 			_, _ = i.kubectl("create", "configmap", fmt.Sprintf("meanwhile-%d", n), "--request-timeout=2s")
@@ -38,7 +38,7 @@ func TestLogsOnAFullDisk(t *testing.T) {
 				break
 			}
 		}
-		writing <- nil
+		close(written)
 	}()
 	fill(t, filler)
 	i.eventually("the cluster's etcd says that the disk is full", func() error {
@@ -61,7 +61,7 @@ func TestLogsOnAFullDisk(t *testing.T) {
 		_, err := i.kubectl("create", "configmap", "after", "--request-timeout=5s")
 		return err
 	})
-	<-writing
+	<-written
 	i.ready()
 	i.mustKubectl("create", "configmap", "at-last")
 	l.allKept()

@@ -210,7 +210,7 @@ func additional(group *v1alpha1.NodeGroup, machines []v1alpha1.Machine) int32 {
 			spare++
 		}
 	}
-	return int32(max(0, min(spare, count(machines)-int(group.Spec.ScalingConfig.DesiredSize)))) //nolint:gosec // a group has 5,000 at most
+	return int32(max(0, min(spare, count(machines)-int(group.Spec.ScalingConfig.DesiredSize))))
 }
 
 // sayEven says how far the zones of a group are that are made even; "" if they are. It returns the failure of the group, without

@@ -110,7 +110,7 @@ func issues(item any) string {
 	return strings.Join(all, "; ")
 }
 
-// deletes deletes the resource by an action, and waits until it is gone.
+// deletes removes the resource by an action, and waits until it is gone.
 func (k kind) deletes(action string) func(ctx context.Context, j *job) (bool, error) {
 	return func(ctx context.Context, j *job) (bool, error) { return k.remove(ctx, j, action, k.of(j)) }
 }

@@ -5,6 +5,7 @@ package provision
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -66,9 +67,7 @@ func updateEntry(ctx context.Context, j *job) (bool, error) {
 		members["username"] = name
 	}
 	if len(members) > 0 {
-		for name, value := range entries.of(j) {
-			members[name] = value
-		}
+		maps.Copy(members, entries.of(j))
 		if _, err := j.ask(ctx, eks, "UpdateAccessEntry", members); err != nil {
 			return false, err
 		}

@@ -64,7 +64,7 @@ func inline(properties map[string]any) (map[string]any, error) {
 		policy, _ := item.(map[string]any)
 		name := textOf(policy["PolicyName"])
 		if name == "" || policy["PolicyDocument"] == nil {
-			return nil, fmt.Errorf("Policies.%d is %v: want PolicyName and PolicyDocument", i+1, item)
+			return nil, fmt.Errorf("the element Policies.%d is %v: want PolicyName and PolicyDocument", i+1, item)
 		}
 		documents[name] = policy["PolicyDocument"]
 	}

@@ -83,7 +83,7 @@ func (d described) order(ctx context.Context, j *job) (map[string]any, error) {
 	return map[string]any{d.id: id}, nil
 }
 
-// deletes deletes an item by one action, whose member has the id.
+// deletes removes an item by one action, whose member has the id.
 func (d described) deletes(action string) func(ctx context.Context, j *job) (bool, error) {
 	return func(ctx context.Context, j *job) (bool, error) {
 		_, err := j.ask(ctx, ec2, action, map[string]any{d.id: j.attribute(d.id)})

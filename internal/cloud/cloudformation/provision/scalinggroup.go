@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"muster.dev/muster/internal/aws/cloudformation/resource"
@@ -60,9 +61,7 @@ func collectMetrics(ctx context.Context, j *job) error {
 			return fmt.Errorf("an entry of MetricsCollection is %v: want Granularity and Metrics", collection)
 		}
 		members := map[string]any{"AutoScalingGroupName": j.property("AutoScalingGroupName")}
-		for name, value := range one {
-			members[name] = value
-		}
+		maps.Copy(members, one)
 		if _, err := j.ask(ctx, autoscaling, "EnableMetricsCollection", members); err != nil {
 			return err
 		}
@@ -121,9 +120,7 @@ func putHooks(ctx context.Context, j *job) error {
 	is, was := hooks(j.is), hooks(j.was)
 	for _, hook := range is {
 		members := map[string]any{"AutoScalingGroupName": group}
-		for name, value := range hook {
-			members[name] = value
-		}
+		maps.Copy(members, hook)
 		if _, err := j.ask(ctx, autoscaling, "PutLifecycleHook", members); err != nil {
 			return err
 		}

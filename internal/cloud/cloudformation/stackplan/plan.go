@@ -279,7 +279,7 @@ func (p *Plan) Judge(s stack.State, id string, had *stack.Resource) (stack.Wante
 		return stack.Wanted{Properties: properties, Change: stack.InPlace}, nil
 	case of.Named == "":
 	case named && !slices.Contains(changed, of.Named):
-		return stack.Wanted{}, fmt.Errorf("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %v and update the stack again.", properties[of.Named]) //nolint:staticcheck // AWS's words
+		return stack.Wanted{}, fmt.Errorf("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %v and update the stack again.", properties[of.Named]) //nolint:revive,staticcheck // AWS's words
 	case !named:
 		properties[of.Named] = next
 	}

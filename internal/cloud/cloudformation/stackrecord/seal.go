@@ -62,7 +62,7 @@ func seal(key cipher.AEAD, id string, value any) ([]byte, error) {
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, fmt.Errorf("sealing a stack: %w", err)
 	}
-	return key.Seal(nonce, nonce, packed.Bytes(), []byte(id)), nil //nolint:gosec // G407: the nonce is what was just read
+	return key.Seal(nonce, nonce, packed.Bytes(), []byte(id)), nil
 }
 
 // errSealed is the error of a part that the key does not open.
