@@ -144,7 +144,7 @@ func smallSubnet(w *iam, vpcID string) {
 	w.apply(fmt.Sprintf(smallGroup, id, 2), "--context=muster-management")
 	w.eventually("a second machine is refused", func() error {
 		got := w.mustKubectl("--context=muster-management", "-n", "muster", "get", "nodegroup", "small", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
-		if !strings.HasPrefix(got, "InsufficientFreeAddresses: 1 more machines") || !strings.Contains(got, "no /27 for the addresses of 17 pods") {
+		if !strings.HasPrefix(got, "InsufficientFreeAddresses: M-CAP-68: 1 more machines") || !strings.Contains(got, "no /27 for the addresses of 17 pods") {
 			return errors.New(got)
 		}
 		return nil

@@ -104,7 +104,7 @@ func podSubnets(w *iam, vpcID string) {
 	w.mustKubectl("--context=muster-management", "-n", "apart", "patch", "nodegroup", "workers", "--type=merge", "-p", `{"spec":{"scalingConfig":{"desiredSize":3}}}`)
 	w.eventually("a third machine is refused", func() error {
 		got := w.mustKubectl("--context=muster-management", "-n", "apart", "get", "nodegroup", "workers", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
-		if !strings.HasPrefix(got, "InsufficientFreeAddresses: 1 more machines") || !strings.Contains(got, "no /27 for the addresses of 17 pods in "+ids[0]+", "+ids[1]) {
+		if !strings.HasPrefix(got, "InsufficientFreeAddresses: M-CAP-68: 1 more machines") || !strings.Contains(got, "no /27 for the addresses of 17 pods in "+ids[0]+", "+ids[1]) {
 			return errors.New(got)
 		}
 		return nil
