@@ -188,7 +188,7 @@ func TestWhatIsNotThereInEachProtocol(t *testing.T) {
 		"a refused action":         {"kms", "POST", "/", `{"KeyId":"x","Plaintext":"eA=="}`, []string{"Content-Type", json11, "X-Amz-Target", "TrentService.Encrypt"}, 400, `"__type":"UnsupportedOperationException"`},
 		"a service of JSON 1.0":    {"dynamodb", "POST", "/", "{}", []string{"Content-Type", json10, "X-Amz-Target", "DynamoDB_20120810.ListTables"}, 404, `"__type":"UnknownOperationException"`},
 		"a service of JSON 1.1":    {"ecs", "POST", "/", "{}", []string{"Content-Type", json11, "X-Amz-Target", "AmazonEC2ContainerServiceV20141113.ListClusters"}, 404, `"__type":"UnknownOperationException"`},
-		"a service with forms":     {"cloudformation", "POST", "/", "Action=ListStacks&Version=2010-05-15", []string{"Content-Type", form}, 404, "<ErrorResponse><Error><Code>UnknownOperationException</Code>"},
+		"a service with forms":     {"sns", "POST", "/", "Action=ListTopics&Version=2010-03-31", []string{"Content-Type", form}, 404, "<ErrorResponse><Error><Code>UnknownOperationException</Code>"},
 		"a service with paths":     {"lambda", "GET", "/2015-03-31/functions", "", nil, 404, `"__type":"UnknownOperationException"`},
 		"a service with documents": {"s3", "GET", "/bucket/key", "", nil, 404, "<Error><Code>UnknownOperationException</Code>"},
 	} {

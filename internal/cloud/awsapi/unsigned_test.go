@@ -33,7 +33,7 @@ func TestUnsignedRequestsOfEachService(t *testing.T) {
 		"a form of STS":   {"POST", "/", "Action=GetCallerIdentity&Version=2011-06-15", map[string]string{"Content-Type": form}, 403, `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">`},
 		"a browser's":     {"GET", "/favicon.ico", "", nil, 400, "<Code>InvalidAction</Code>"},
 		"a large form":    {"POST", "/", "Action=DescribeInstances&Version=2016-11-15&x=" + strings.Repeat("a", 300<<10), map[string]string{"Content-Type": form}, 413, "<Code>RequestEntityTooLarge</Code>"},
-		"a version of no": {"POST", "/", "Action=ListStacks&Version=2010-05-15", map[string]string{"Content-Type": form}, 400, "<Code>InvalidAction</Code>"},
+		"a version of no": {"POST", "/", "Action=ListTopics&Version=2010-03-31", map[string]string{"Content-Type": form}, 400, "<Code>InvalidAction</Code>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), c.method, s.url+c.path, strings.NewReader(c.body))
