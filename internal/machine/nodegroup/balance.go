@@ -148,7 +148,8 @@ func (r scaler) scale(ctx context.Context, machines []v1alpha1.Machine, to aims)
 		actions = planned(r.group, machines, to, r.Now())
 	}
 	for _, action := range actions {
-		if err := r.carryOut(ctx, r.group, machines, action); err != nil && !errors.As(err, &uneven) {
+		var err error
+		if machines, err = r.carryOut(ctx, r.group, machines, action); err != nil && !errors.As(err, &uneven) {
 			return err
 		}
 	}

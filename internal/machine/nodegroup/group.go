@@ -230,13 +230,19 @@ func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) (*v1alpha
 	return of, nil
 }
 
-func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
+// carryOut does what an action says, and returns the machines of the group with those that it made.
+func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) ([]v1alpha1.Machine, error) {
 	switch {
 	case action.Create > 0 || action.Warm > 0:
 		return r.make(ctx, group, machines, action)
 	case action.Take != "" || action.Return != "":
-		return r.move(ctx, group, machines, action)
+		return machines, r.move(ctx, group, machines, action)
 	}
+	return machines, r.end(ctx, group, machines, action)
+}
+
+// end deletes a machine of a group.
+func (r *groups) end(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
 	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
 	cause := warmShrinkCause(r.Now())
 	if machines[i].Spec.WarmPool == "" {
@@ -250,18 +256,18 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 	return nil
 }
 
-// make makes machines for a group or for its warm pool. It makes as many as there is room for.
-func (r *groups) make(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
+// make makes machines for a group or for its warm pool, and returns those of the group with them. It makes as many as there is room for.
+func (r *groups) make(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) ([]v1alpha1.Machine, error) {
 	if err := r.stillWanted(ctx, r.managementLive, group); err != nil {
-		return err
+		return machines, err
 	}
 	profile, err := r.profile(ctx, group)
 	if err != nil {
-		return err
+		return machines, err
 	}
 	left, err := r.room(ctx, group)
 	if err != nil {
-		return err
+		return machines, err
 	}
 	defer left.Release()
 	subnets, short := r.place(ctx, group, machines, action.Create+action.Warm, action.Zones)
@@ -270,33 +276,34 @@ func (r *groups) make(ctx context.Context, group *v1alpha1.NodeGroup, machines [
 		short = &unbalanced{p.message}
 	}
 	if short != nil && len(subnets) == 0 {
-		return short
+		return machines, short
 	}
-	has := count(machines)
+	had, has := machines, count(machines)
 	for i, subnet := range subnets {
 		if err := r.stillWanted(ctx, r.management, group); err != nil { // making many takes a while
-			return err
+			return machines, err
 		}
 		machine, err := newMachine(r.Config, group, profile, subnet, r.Random)
 		if err != nil {
-			return err
+			return machines, err
 		}
 		cause := growCause(r.Now(), has+i, has+i+1)
 		if action.Warm > 0 {
 			machine.Spec.WarmPool, cause = group.Spec.WarmPool.State(), warmGrowCause(r.Now())
 		}
 		if evens(action) {
-			if cause, err = (scaler{r, group}).spareOf(machine, machines); err != nil {
-				return err
+			if cause, err = (scaler{r, group}).spareOf(machine, had); err != nil {
+				return machines, err
 			}
 		}
 		launchedBy(machine, group, cause)
 		if err := r.management.Create(ctx, machine); err != nil {
-			return fmt.Errorf("making a machine: %w", err)
+			return machines, fmt.Errorf("making a machine: %w", err)
 		}
+		machines = append(machines, *machine)
 	}
 	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingUp", "Create", "made %s: %s", machinesOf(int32(len(subnets))), action.Reason) //nolint:gosec // a group has 5,000 at most
-	return short
+	return machines, short
 }
 
 // profile is the instance profile of machines that are made now, or "" if they join by token.

@@ -217,6 +217,19 @@ func TestGroupHasAWarmPool(t *testing.T) {
 	}
 }
 
+// A group and its warm pool that are made in one go are spread over zones together, so that taking a machine of the pool makes no zone
+// fuller than others.
+func TestWarmPoolIsSpreadWithItsGroup(t *testing.T) {
+	group := newTestGroup(1)
+	group.Spec.WarmPool = &v1alpha1.WarmPool{MaxGroupPreparedCapacity: new(int32(2))}
+	w := newWorld(t, newTestCluster(), group)
+	small(w, map[string]int{subnetA: 9, subnetB: 9})
+	mustReconcile(t, w.groups(), "workers")
+	if got := placed(t, w); got != "1 1 0" {
+		t.Errorf("machines are in %s", got)
+	}
+}
+
 // A group that grows while its cluster is shifted away from a zone leaves the machines of its warm pool there alone: their
 // nodes would be cordoned.
 func TestWarmMachinesOfAShiftedZoneWait(t *testing.T) {

@@ -17,7 +17,8 @@ type Pool struct {
 // WithPool returns what brings a group and its warm pool to their sizes. Machines of the pool do not count as machines
 // of the group. The group takes machines of the pool before it has any made:
 //
-//	too few in the group    prepared machines of the pool, then those that boot yet, then new ones
+//	too few in the group    prepared machines of the pool, then those that boot yet, then new ones; of the pool's that are
+//	                        as useful those first in whose zone the group has the fewest machines
 //	too many in the group   those that Group chooses are deleted; with Reuse a machine that is Ready returns while the pool has room
 //	too few in the pool     new ones
 //	too many in the pool    those that have not booted are deleted first, then the newest
@@ -41,10 +42,18 @@ func WithPool(desired int, machines []Machine, pool Pool, balance Balance) []Act
 	}
 	slices.SortFunc(actions, func(a, b Action) int { return cmp.Compare(a.Delete, b.Delete) })
 	slices.SortFunc(warm, useful)
+	zones := map[string]int{}
+	for _, m := range group {
+		if !m.Deleting {
+			zones[m.Zone]++
+		}
+	}
 	for _, action := range balance.Group(desired, group) {
 		for ; action.Create > 0 && len(action.Zones) == 0 && len(warm) > 0 && !warm[0].Shifted; action.Create-- {
-			actions = append(actions, Action{Take: warm[0].Name, Reason: action.Reason + ", and " + inPool(warm[0])})
-			warm = warm[1:]
+			at := taken(warm, zones)
+			actions = append(actions, Action{Take: warm[at].Name, Reason: action.Reason + ", and " + inPool(warm[at])})
+			zones[warm[at].Zone]++
+			warm = slices.Delete(warm, at, at+1)
 		}
 		at := slices.IndexFunc(group, func(m Machine) bool { return m.Name == action.Delete })
 		if at >= 0 && pool.Reuse && group[at].Ready && !group[at].Outdated && len(warm) < pool.Size {
@@ -56,6 +65,18 @@ func WithPool(desired int, machines []Machine, pool Pool, balance Balance) []Act
 		}
 	}
 	return append(actions, pool.fill(warm)...)
+}
+
+// taken is the machine of a pool that the group takes next, which has some in each zone: among those that are as useful as the first, the
+// first of a zone with the fewest.
+func taken(warm []Machine, zones map[string]int) int {
+	at := 0
+	for i, m := range warm {
+		if m.Shifted == warm[0].Shifted && m.Prepared == warm[0].Prepared && zones[m.Zone] < zones[warm[at].Zone] {
+			at = i
+		}
+	}
+	return at
 }
 
 // fill returns what brings a pool that has some machines, the most useful first, to its size.

@@ -40,6 +40,14 @@ func TestWithPool(t *testing.T) {
 			{Take: "young", Reason: "the group has 1 of 4 machines, and this one is in its warm pool"},
 			{Take: "boots", Reason: "the group has 1 of 4 machines, and this one boots in its warm pool"},
 		}},
+		{"of those that have booted, the one in the zone with the fewest", 3, plan.Pool{}, []plan.Machine{
+			{Name: "a", Zone: "z1", Created: at(1), Joined: true, Ready: true}, {Name: "w", Zone: "z1", Created: at(2), Warm: true, Prepared: true},
+			{Name: "v", Zone: "z2", Created: at(3), Warm: true, Prepared: true}, {Name: "u", Zone: "z3", Created: at(1), Warm: true},
+		}, []plan.Action{
+			{Take: "v", Reason: "the group has 1 of 3 machines, and this one is in its warm pool"},
+			{Take: "w", Reason: "the group has 1 of 3 machines, and this one is in its warm pool"},
+			{Delete: "u", Reason: "the warm pool has 1 machines, and is to have 0"},
+		}},
 		{"new ones when the pool is empty, and it is filled again", 3, plan.Pool{Size: 1}, []plan.Machine{ready("a", 1), warm("w", 2)}, []plan.Action{
 			{Take: "w", Reason: "the group has 1 of 3 machines, and this one is in its warm pool"},
 			{Create: 1, Reason: "the group has 1 of 3 machines"},
