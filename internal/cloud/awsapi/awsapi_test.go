@@ -94,7 +94,7 @@ func TestEveryActionFitsItsTable(t *testing.T) {
 }
 
 func TestThePageKeyIsKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "page.key")
+	path := filepath.Join(t.TempDir(), "new", "page.key")
 	first, err := pageKey(path)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"muster.dev/muster/internal/aws/nexttoken"
 	"muster.dev/muster/internal/platform/atomicfile"
@@ -25,6 +26,9 @@ func pageKey(path string) (key [nexttoken.KeySize]byte, err error) {
 	}
 	if _, err := rand.Read(key[:]); err != nil {
 		return key, fmt.Errorf("making the key of lists: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { // nothing else of the account may have been written there yet
+		return key, fmt.Errorf("making the directory of the key of lists: %w", err)
 	}
 	return key, atomicfile.Write(path, key[:], 0o600)
 }
