@@ -31,6 +31,9 @@ func SetUpManagement(ctx context.Context, api client.Client) error {
 	if err := kinddefinitions.Apply(ctx, api, definitions); err != nil {
 		return err
 	}
+	if err := kinddefinitions.Begin(ctx, api, definitions); err != nil {
+		return err
+	}
 	objects, err := Management()
 	if err != nil {
 		return err

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,30 +26,64 @@ const (
 	newFor = 3 * time.Second
 	// establishedFor is longer than that.
 	establishedFor = time.Minute
+	// atOnce is how many kinds are asked about at a time: most of it is waiting for etcd's disk.
+	atOnce = 4
 )
 
 // Apply creates or updates definitions of kinds, and waits until they are served.
 func Apply(ctx context.Context, api client.Client, definitions []*apiextensionsv1.CustomResourceDefinition) error {
-	for _, wanted := range definitions {
-		current := &apiextensionsv1.CustomResourceDefinition{}
-		err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current)
-		switch {
-		case apierrors.IsNotFound(err):
-			err = api.Create(ctx, wanted.DeepCopy())
-		case err == nil:
-			current.Spec = wanted.Spec
-			err = api.Update(ctx, current) // writes nothing when nothing differs
-		}
-		if err != nil {
+	return each(ctx, definitions, func(ctx context.Context, wanted *apiextensionsv1.CustomResourceDefinition) error {
+		if err := define(ctx, api, wanted); err != nil {
 			return fmt.Errorf("defining kind %s: %w", wanted.Spec.Names.Kind, err)
 		}
-	}
-	for _, wanted := range definitions {
-		if err := served(ctx, api, wanted); err != nil {
-			return err
+		return served(ctx, api, wanted)
+	})
+}
+
+// Begin waits until an API server answers for the objects of kinds that it serves. It makes the storage of a kind when it is first asked
+// for an object, and refuses to list and watch from it until that is filled, with the wish to be asked again after a second
+// (apiserver, pkg/storage/cacher): whoever lists a new kind first would wait for that long.
+func Begin(ctx context.Context, api client.Client, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	return each(ctx, definitions, func(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+		objects := &metav1.PartialObjectMetadataList{}
+		objects.SetGroupVersionKind(schema.GroupVersionKind{Group: definition.Spec.Group, Version: storedVersion(definition.Spec), Kind: definition.Spec.Names.Kind + "List"})
+		for {
+			err := api.List(ctx, objects, client.Limit(1))
+			if err == nil {
+				return nil
+			}
+			if !apierrors.IsNotFound(err) { // the server has not heard of the kind by its own watch yet
+				return fmt.Errorf("asking for the first object of kind %s: %w", definition.Spec.Names.Kind, err)
+			}
+			if err := pause(ctx); err != nil {
+				return err
+			}
 		}
+	})
+}
+
+// each does something with some definitions at a time, until it fails.
+func each(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition, do func(context.Context, *apiextensionsv1.CustomResourceDefinition) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, definition := range definitions {
+		group.Go(func() error { return do(ctx, definition) })
 	}
-	return nil
+	return group.Wait()
+}
+
+// define creates or updates the definition of a kind.
+func define(ctx context.Context, api client.Client, wanted *apiextensionsv1.CustomResourceDefinition) error {
+	current := &apiextensionsv1.CustomResourceDefinition{}
+	err := api.Get(ctx, client.ObjectKeyFromObject(wanted), current)
+	if apierrors.IsNotFound(err) {
+		return api.Create(ctx, wanted.DeepCopy())
+	}
+	if err != nil {
+		return err
+	}
+	current.Spec = wanted.Spec
+	return api.Update(ctx, current) // writes nothing when nothing differs
 }
 
 // served waits until the objects of a kind can be made, which is as soon as its names are accepted, and has it shown to
@@ -80,10 +116,17 @@ func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.Cust
 				return fmt.Errorf("establishing kind %s: %w", wanted.Spec.Names.Kind, err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pollInterval):
+		if err := pause(ctx); err != nil {
+			return err
 		}
+	}
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(pollInterval):
+		return nil
 	}
 }

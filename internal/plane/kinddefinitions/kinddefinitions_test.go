@@ -3,14 +3,22 @@
 package kinddefinitions
 
 import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // Whoever established a kind, nobody waits for its being new.
@@ -51,5 +59,48 @@ func TestServed(t *testing.T) {
 			established.Status != apiextensionsv1.ConditionTrue || time.Since(established.LastTransitionTime.Time) < newFor {
 			t.Errorf("%s: written %v, %+v", name, written, after.Status.Conditions)
 		}
+	}
+}
+
+// Each kind is asked for until the server has heard of it, in the version that is stored; another answer is an error.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var mutex sync.Mutex
+	asked := map[string]int{}
+	unheard, refusal := 2, error(nil)
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			mutex.Lock()
+			defer mutex.Unlock()
+			kind := into.GetObjectKind().GroupVersionKind().String()
+			asked[kind]++
+			if asked[kind] <= unheard {
+				return apierrors.NewNotFound(schema.GroupResource{}, "")
+			}
+			return refusal
+		},
+	})
+	other := things("v1")
+	other.Spec.Names.Kind = "Other"
+	definitions := []*apiextensionsv1.CustomResourceDefinition{things("v1alpha1"), other}
+	if err := Begin(t.Context(), api, definitions); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]int{"muster.dev/v1, Kind=ThingList": 3, "muster.dev/v1, Kind=OtherList": 3}; !maps.Equal(asked, want) {
+		t.Errorf("asked %v, want %v", asked, want)
+	}
+	refusal = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	if err := Begin(t.Context(), api, definitions[:1]); err == nil || !strings.Contains(err.Error(), "asking for the first object of kind Thing: ") {
+		t.Errorf("error %v", err)
+	}
+	refusal, unheard = nil, 1_000_000
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := Begin(ctx, api, definitions); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
 	}
 }
