@@ -178,7 +178,7 @@ func (a *agent) work(ctx context.Context) {
 	imported, shipped, loaded := make(chan struct{}), a.newShippedImages(), a.newLoadedImages()
 	go func() {
 		defer close(imported)
-		shipped.sync(ctx)
+		shipped.first(ctx)
 		loaded.sync(ctx)
 	}()
 	if !a.joined() && !a.apiServerAnswers(ctx, a.current()) {
@@ -189,7 +189,6 @@ func (a *agent) work(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	go shipped.follow(ctx)
 	go loaded.follow(ctx)
 	if !entersService(ctx, a) {
 		return
@@ -206,6 +205,11 @@ func (a *agent) work(ctx context.Context) {
 		return
 	}
 	a.over()
+	go func() {
+		if sleep(ctx, othersAfter) {
+			shipped.follow(ctx)
+		}
+	}()
 	go a.watchPodCIDR(ctx)
 	go monitor{a}.run(ctx)
 	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})

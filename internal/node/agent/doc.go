@@ -4,7 +4,7 @@
 // machine's identity and user data, renders the files of containerd, kubelet and kube-proxy, runs these three for as
 // long as the machine lives, and reaps orphaned processes.
 //
-//	user data ──> scripts, once ──> NodeConfig ──> files ──> containerd ──┬─> images are imported ───┬─> kubelet ──(it has a
+//	user data ──> scripts, once ──> NodeConfig ──> files ──> containerd ──┬─> the first images ───────┬─> kubelet ──(it has a
 //	              (bootstrap.sh ──> drop-in ──^)                          └─> the API server answers ┘   certificate)──> kube-proxy
 //
 // A program that ends is started again. Containerd may end without its containers: their shims are processes of their

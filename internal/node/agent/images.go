@@ -4,7 +4,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +16,16 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-// shippedInterval is how often the directory of the images is looked at that are shipped with muster.
-const shippedInterval = time.Second
+const (
+	// shippedInterval is how often the directory of the images is looked at that are shipped with muster.
+	shippedInterval = time.Second
+	// othersAfter is how long after the machine has joined the other images are imported: until then its node becomes Ready, and others' too.
+	othersAfter = 4 * time.Second
+)
+
+// firstImages are the archives that are imported before the kubelet starts: a pod that came before its image would wait for ten
+// seconds to try again. Those of add-ons that a cluster may have are imported afterwards.
+var firstImages = []string{"pause", "workload", "coredns"}
 
 // shippedImages brings the images that are shipped with muster into containerd, which has no registry to pull them
 // from.
@@ -25,11 +35,21 @@ type shippedImages struct {
 	seen  time.Time // when the directory had changed last whose archives all were imported
 }
 
+// first imports the first images. A failure is not waited for; follow tries again.
+func (s *shippedImages) first(ctx context.Context) {
+	for _, name := range firstImages {
+		archive := filepath.Join(s.dir, name+".tar")
+		if err := s.agent.importImage(ctx, archive); err != nil && !errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+			s.agent.log.Error("cannot import image, trying again", "archive", archive, "error", err)
+		}
+	}
+}
+
 func (a *agent) newShippedImages() *shippedImages {
 	return &shippedImages{agent: a, dir: filepath.Join(a.config.BinDir, "images")}
 }
 
-// follow imports the archives that come later: a cluster may be up while the images of add-ons are still being built. A
+// follow imports the other archives, and those that come later: a cluster may be up while the images of add-ons are still being built. A
 // failed import is tried again.
 func (s *shippedImages) follow(ctx context.Context) {
 	pause := firstPause
@@ -51,9 +71,6 @@ func (s *shippedImages) follow(ctx context.Context) {
 // sync imports what has not been imported, and reports whether all is there. The image of sandboxes comes first, since
 // no pod starts without it; then the small ones. An image is never removed to make room (its label says so), since it
 // could not be pulled again.
-//
-// The kubelet starts after the first time: a pod that came before its image would wait for ten seconds to try again. A
-// failure is not waited for; follow tries again.
 func (s *shippedImages) sync(ctx context.Context) bool {
 	before, err := os.Stat(s.dir) // an archive that comes while others are imported changes the directory again
 	if err != nil {
@@ -99,8 +116,9 @@ func (a *agent) importImage(ctx context.Context, archive string) error {
 	}
 	started := time.Now()
 	// An image is unpacked when its first container is made (containerd, internal/cri/opts, WithNewSnapshot): most
-	// machines never run most images, and unpacking costs more than all the rest.
-	if err := a.run(ctx, "ctr", "--namespace=k8s.io", "images", "import", "--no-unpack", "--label=io.cri-containerd.pinned=pinned", archive); err != nil {
+	// machines never run most images, and unpacking costs more than all the rest. ctr reads the archive itself: handing it to containerd's
+	// transfer service in small pieces takes both twice the time.
+	if err := a.run(ctx, "ctr", "--namespace=k8s.io", "images", "import", "--local", "--no-unpack", "--label=io.cri-containerd.pinned=pinned", archive); err != nil {
 		return fmt.Errorf("importing image %s: %w", filepath.Base(archive), err)
 	}
 	a.log.Info("image imported", "archive", filepath.Base(archive), "took", time.Since(started))

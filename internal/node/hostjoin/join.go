@@ -251,7 +251,7 @@ func (j *joining) images(ctx context.Context, chosen func(name string) bool) err
 		// Not unpacked, and pinned, as on every machine of muster's; see the node agent.
 		err = j.wait(func() error {
 			_, err := j.Run(ctx, filepath.Join(j.Programs, "ctr"), "--address="+j.disk.at(render.ContainerdSocket), "--namespace=k8s.io",
-				"images", "import", "--no-unpack", "--label=io.cri-containerd.pinned=pinned", archive)
+				"images", "import", "--local", "--no-unpack", "--label=io.cri-containerd.pinned=pinned", archive)
 			return err
 		})
 		if err != nil {
