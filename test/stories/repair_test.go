@@ -15,8 +15,8 @@ import (
 )
 
 // TestNodeRepair has a node group of EKS repair its machines, a minute after their nodes have become unhealthy. Machines
-// are replaced whose kubelet or containerd is killed and does not come back, while the service is killed, too; and by an
-// override a machine is rebooted, and gets well. Healthy nodes have the conditions of EKS's monitor, and no node writes
+// are replaced whose kubelet or containerd is killed and does not come back, or which have no network, while the service is
+// killed, too; and by an override a machine is rebooted, and gets well. Healthy nodes have the conditions of EKS's monitor, and no node writes
 // those of another.
 //
 //story:about machine/repair machine/nodegroup node/agent node/nodehealth node/healthprobe cloud/eks/nodegroups
@@ -37,10 +37,13 @@ func TestNodeRepair(t *testing.T) {
 	r.settled()
 	t.Run("healthy nodes say so", func(t *testing.T) { r.in(t).healthy() })
 	t.Run("a kubelet that is killed", func(t *testing.T) {
-		r.in(t).harmed("kubelet", kubeletConfig, "NodeStatusUnknown")
+		r.in(t).harmed("NodeStatusUnknown", func(r *repaired, machine string) { r.breaks(machine, "kubelet", kubeletConfig) })
 	})
 	t.Run("a containerd that is killed", func(t *testing.T) {
-		r.in(t).harmed("containerd", render.PathContainerdConfig, "KubeletNotReady")
+		r.in(t).harmed("KubeletNotReady", func(r *repaired, machine string) { r.breaks(machine, "containerd", render.PathContainerdConfig) })
+	})
+	t.Run("a drill without network", func(t *testing.T) {
+		r.in(t).harmed("NodeStatusUnknown", func(r *repaired, machine string) { r.muster("drill", machine, "no-network", "--for", "30m") })
 	})
 	t.Run("a reboot", func(t *testing.T) { r.in(t).reboots() })
 }
@@ -153,12 +156,12 @@ func (r *repaired) breaks(machine, program, config string) {
 	}
 }
 
-// harmed kills a program of a machine, and waits until the group has another machine in its place, and says why. The
-// service is killed meanwhile, twice.
-func (r *repaired) harmed(program, config, reason string) {
+// harmed has a machine be harmed, and waits until the group has another machine in its place, and says why. The service is
+// killed meanwhile, twice.
+func (r *repaired) harmed(reason string, harm func(r *repaired, machine string)) {
 	r.settled()
 	machine, node := r.one()
-	r.breaks(machine, program, config)
+	harm(r, machine)
 	var said time.Time
 	r.eventually("the group says that "+node+" is unhealthy", func() error {
 		out, err := r.kubectl(managementContext, "-n", "muster", "get", "nodegroup", "web", "-o", `jsonpath={range .status.repair.machines[*]}{.machine} {.condition} {.reason} {.action} {.since}{"\n"}{end}`)
