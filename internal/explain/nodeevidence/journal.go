@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"muster.dev/muster/internal/platform/logs"
@@ -62,14 +63,16 @@ func (j Journalctl) Lines(ctx context.Context, unit string, since time.Time, mos
 const maxJournal = 8 << 20
 
 // journalLine is a line of journalctl --output=short-unix: seconds, host, program, text.
-var journalLine = regexp.MustCompile(`^([0-9]{1,12})\.([0-9]{6}) \S{1,255} [^:\[]{1,128}(?:\[[0-9]+\])?: (.*)$`)
+var journalLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]{1,12})\.([0-9]{6}) \S{1,255} [^:\[]{1,128}(?:\[[0-9]+\])?: (.*)$`)
+})
 
 // parseJournal reads what journalctl prints. A line without a time belongs to the entry above it.
 func parseJournal(raw []byte) []Line {
 	var lines []Line
 	for text := range bytes.Lines(raw) {
 		text = bytes.TrimRight(text, "\r\n")
-		if match := journalLine.FindSubmatch(text); match != nil {
+		if match := journalLine().FindSubmatch(text); match != nil {
 			seconds, _ := strconv.ParseInt(string(match[1]), 10, 64) // digits that fit
 			micros, _ := strconv.ParseInt(string(match[2]), 10, 64)
 			lines = append(lines, Line{time.Unix(seconds, micros*1000).UTC(), string(match[3])})

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 )
 
 // ErrSecret refuses an object of the kind Secret: nothing but its name is ever shown.
@@ -17,7 +16,7 @@ var ErrSecret = errors.New("the object is a Secret: only its name may be shown")
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // secretName is the name of a member that holds a secret.
-var secretName = regexp.MustCompile(`(?i)(?:` + names + `|authorization|x-amz-signature|x-amz-credential)$`)
+var secretName = lazily(`(?i)(?:` + names + `|authorization|x-amz-signature|x-amz-credential)$`)
 
 // JSON returns a value as indented JSON without its secrets, and how many of each kind it had. Left out whole are user
 // data, the values of containers' variables, string members with the name of a secret, managedFields, and the
@@ -79,7 +78,7 @@ func clean(value any, name string, count Count) (any, error) {
 		case name == "userData":
 			count[UserData]++
 			return mark(UserData), nil
-		case secretName.MatchString(name):
+		case secretName().MatchString(name):
 			count[Named]++
 			return mark(Named), nil
 		default:
@@ -97,7 +96,7 @@ func cleanObject(object map[string]any, count Count) (any, error) {
 	if object["kind"] == "Secret" && (data || stringData) {
 		return nil, ErrSecret
 	}
-	if name, ok := object["name"].(string); ok && secretName.MatchString(name) { // a variable or header
+	if name, ok := object["name"].(string); ok && secretName().MatchString(name) { // a variable or header
 		if value, ok := object["value"].(string); ok && value != "" {
 			count[Named]++
 			object["value"] = mark(Named)
