@@ -190,7 +190,7 @@ func (a *agent) work(ctx context.Context) {
 		return
 	}
 	go loaded.follow(ctx)
-	if !entersService(ctx, a) {
+	if !entersService(ctx, a, func() { shipped.sync(ctx) }) {
 		return
 	}
 	a.kubelet.args = func() []string {

@@ -23,9 +23,9 @@ const (
 )
 
 // entersService waits while the machine is to stay in the warm pool of its node group: it has done everything by now that
-// comes before its kubelet. Its news may be old when it goes on, so it asks again. It reports false when the
-// context has ended.
-func entersService(ctx context.Context, a *agent) bool {
+// comes before its kubelet, and prepare does what else can be done ahead, before it says so. Its news may be old when it goes
+// on, so it asks again. It reports false when the context has ended.
+func entersService(ctx context.Context, a *agent, prepare func()) bool {
 	waited, said := false, ""
 	if !poll(ctx, warmInterval, func() bool {
 		state, err := a.metadata.Metadata(ctx, lifecycleLeaf)
@@ -37,6 +37,7 @@ func entersService(ctx context.Context, a *agent) bool {
 			a.log.Warn("the instance metadata service does not say whether this machine is in service; asking again", "error", err)
 		case err == nil && !waited:
 			waited = true
+			prepare()
 			a.log.Info("machine waits in the warm pool of its node group", "state", state)
 			a.report(bootreport.Warmed, "the machine has booted, and waits in the warm pool of its node group: "+state)
 		}

@@ -50,19 +50,25 @@ func TestEntersService(t *testing.T) {
 		report, _ := bootreport.Read(root)
 		return report.Reason
 	}
+	prepared := 0
+	prepare := func() {
+		if prepared++; reported() != "" {
+			t.Error("it says that it has booted before all is prepared")
+		}
+	}
 	p, a := &pooled{}, newAgent(t)
 	a.metadata = imds.NewClient(serveMetadata(t, imds.ServerConfig{Directory: p}))
 	var err error
 	if a.reports, err = bootreport.Create(filepath.Join(disk, bootreport.Path)); err != nil {
 		t.Fatal(err)
 	}
-	if !entersService(t.Context(), a) || reported() != "" {
+	if !entersService(t.Context(), a, prepare) || prepared > 0 || reported() != "" {
 		t.Fatalf("in service, it reports %q", reported())
 	}
 	p.becomes("Warmed:Running")
 	ctx, end := context.WithCancel(t.Context())
 	entered := make(chan bool, 1)
-	go func() { entered <- entersService(ctx, a) }()
+	go func() { entered <- entersService(ctx, a, prepare) }()
 	for deadline := time.Now().Add(patience); reported() != bootreport.Warmed; <-time.After(warmInterval) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not report that it has booted")
@@ -77,8 +83,8 @@ func TestEntersService(t *testing.T) {
 	p.becomes("")
 	select {
 	case goes := <-entered:
-		if !goes || reported() != "" {
-			t.Errorf("goes on: %v, and reports %q", goes, reported())
+		if !goes || reported() != "" || prepared != 1 {
+			t.Errorf("goes on: %v, and reports %q, prepared %d times", goes, reported(), prepared)
 		}
 	case <-time.After(patience):
 		t.Fatal("it does not go on")
@@ -88,7 +94,7 @@ func TestEntersService(t *testing.T) {
 	}
 	p.becomes("Warmed:Stopped")
 	end()
-	if entersService(ctx, a) {
+	if entersService(ctx, a, prepare) {
 		t.Error("it enters service on a machine that ends")
 	}
 }
