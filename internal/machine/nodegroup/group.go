@@ -230,7 +230,7 @@ func (r *groups) check(ctx context.Context, group *v1alpha1.NodeGroup) (*v1alpha
 	return of, nil
 }
 
-// carryOut does what an action says, and returns the machines of the group with those that it made.
+// carryOut does what an action says, and returns the machines of the group, new ones included.
 func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) ([]v1alpha1.Machine, error) {
 	switch {
 	case action.Create > 0 || action.Warm > 0:
@@ -238,25 +238,25 @@ func (r *groups) carryOut(ctx context.Context, group *v1alpha1.NodeGroup, machin
 	case action.Take != "" || action.Return != "":
 		return machines, r.move(ctx, group, machines, action)
 	}
-	return machines, r.end(ctx, group, machines, action)
+	return machines, scaler{r, group}.end(ctx, machines, action)
 }
 
 // end deletes a machine of a group.
-func (r *groups) end(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) error {
+func (r scaler) end(ctx context.Context, machines []v1alpha1.Machine, action plan.Action) error {
 	i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == action.Delete })
 	cause := warmShrinkCause(r.Now())
 	if machines[i].Spec.WarmPool == "" {
-		cause = scaler{r, group}.endCause(&machines[i], machines)
+		cause = r.endCause(&machines[i], machines)
 	}
 	if err := r.endBecause(ctx, &machines[i], cause); err != nil {
 		return err
 	}
 	machines[i].DeletionTimestamp = new(metav1.NewTime(r.Now())) // it counts no more
-	r.recorder.Eventf(group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: %s", action.Delete, action.Reason)
+	r.recorder.Eventf(r.group, nil, corev1.EventTypeNormal, "ScalingDown", "Delete", "deleted machine %s: %s", action.Delete, action.Reason)
 	return nil
 }
 
-// make makes machines for a group or for its warm pool, and returns those of the group with them. It makes as many as there is room for.
+// make makes machines for a group or for its warm pool, as many as there is room for, and returns the machines of the group, new ones included.
 func (r *groups) make(ctx context.Context, group *v1alpha1.NodeGroup, machines []v1alpha1.Machine, action plan.Action) ([]v1alpha1.Machine, error) {
 	if err := r.stillWanted(ctx, r.managementLive, group); err != nil {
 		return machines, err

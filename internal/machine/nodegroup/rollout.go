@@ -238,7 +238,7 @@ func (r *groups) replace(ctx context.Context, group *v1alpha1.NodeGroup, machine
 		}
 		replaced = true
 		action.Reason = fmt.Sprintf("rollout %s replaces it, and %s", group.Spec.Rollout.ID, action.Reason)
-		if err := r.end(ctx, group, machines, action); err != nil {
+		if err := (scaler{r, group}).end(ctx, machines, action); err != nil {
 			return true, err
 		}
 	}

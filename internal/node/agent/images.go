@@ -24,7 +24,7 @@ const (
 )
 
 // firstImages are the archives that are imported before the kubelet starts: a pod that came before its image would wait for ten
-// seconds to try again. Those of add-ons that a cluster may have are imported afterwards.
+// seconds to try again. Images of add-ons that a cluster may have are imported afterwards.
 var firstImages = []string{"pause", "workload", "coredns"}
 
 // shippedImages brings the images that are shipped with muster into containerd, which has no registry to pull them
