@@ -180,6 +180,7 @@ func (s *Stacks) begin(call *awsfront.Call, r *stackrecord.Record, token, role s
 		o.Caller = kept
 	}
 	r.Operation = o
+	r.Sow()
 	if err := s.Check(s.by(r)); err != nil {
 		return refuse("Role %s is invalid or cannot be assumed: %v", role, err)
 	}

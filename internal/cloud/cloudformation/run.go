@@ -245,7 +245,7 @@ func (s runner) carry(ctx context.Context, r *stackrecord.Record, calls []stack.
 		free <- struct{}{}
 		group.Go(func() {
 			defer func() { <-free }()
-			o := s.bounded(r, provision.Carry(ctx, do, provision.Order{Call: call, StackID: r.ARN, Operation: r.Operation.ID}))
+			o := s.bounded(r, provision.Carry(ctx, do, provision.Order{Call: call, StackID: r.ARN, Seed: r.SeedOf(call.Resource.Serial), Operation: r.Operation.ID}))
 			if ctx.Err() != nil && o.Result == stack.Failed {
 				return // the service ends, and the call is made again by the next one
 			}

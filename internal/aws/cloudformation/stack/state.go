@@ -86,9 +86,10 @@ type Event struct {
 }
 
 // Token is the client token of the resource's creation: the same however often the creation is asked for, and another for
-// each resource of each stack. It has 32 hexadecimal digits.
-func (r Resource) Token(stackID string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", stackID, r.Serial))
+// each resource of each stack. It has 32 hexadecimal digits. The seed is the stack's own. Who knows it can make a resource that
+// the stack takes for the one that it made.
+func (r Resource) Token(seed string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", seed, r.Serial))
 	return hex.EncodeToString(sum[:16])
 }
 

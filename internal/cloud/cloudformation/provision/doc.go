@@ -16,6 +16,7 @@
 //	an action is refused                              the call has failed, with the reason of the action
 //	the service that is asked is away or throttles    the call is pending
 //	the process ends after the creation               the next call finds the resource
+//	somebody else makes what the creation looks for   it is not found: the tag is made of a secret of the stack
 //	a creation cannot be completed                    the call has failed and has the physical id, so that a rollback deletes the resource
 //	a resource depends on the one that is deleted     the call is pending, as the other may be on its way out; the caller bounds that
 package provision

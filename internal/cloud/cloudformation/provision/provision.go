@@ -30,6 +30,8 @@ type Order struct {
 	stack.Call
 	// StackID is the ARN of the stack.
 	StackID string
+	// Seed is what the token of the creation is made of. A secret, unless the resource is older than the seeds of stacks.
+	Seed string
 	// Operation is another one for each creation, update and deletion of the stack.
 	Operation string
 }
@@ -189,7 +191,7 @@ func (j *job) first(ctx context.Context) (awsshape.Object, error) {
 }
 
 // token is the client token of the creation.
-func (j *job) token() string { return j.Resource.Token(j.StackID) }
+func (j *job) token() string { return j.Resource.Token(j.Seed) }
 
 // stepToken is the client token of one step of this operation.
 func (j *job) stepToken(step string) string {

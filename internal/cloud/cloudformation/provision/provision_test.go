@@ -22,6 +22,9 @@ import (
 // stackID is the ARN of the stack of all tests.
 const stackID = "arn:aws:cloudformation:us-east-1:000000000000:stack/net/0b1c2d3e-4f50-4172-8394-a5b6c7d8e9f0"
 
+// seed is what the tokens of its resources are made of.
+const seed = "5f4dcc3b"
+
 // script answers actions and remembers them.
 type script struct {
 	t       *testing.T
@@ -51,7 +54,7 @@ func (s *script) do(_ context.Context, service, action string, input awsshape.Ob
 }
 
 func order(work stack.Work, typ string, properties map[string]any) provision.Order {
-	return provision.Order{StackID: stackID, Operation: "one", Call: stack.Call{Work: work, Resource: stack.Resource{
+	return provision.Order{StackID: stackID, Seed: seed, Operation: "one", Call: stack.Call{Work: work, Resource: stack.Resource{
 		LogicalID: "R", Type: typ, Serial: 1, Work: work, Definition: stack.Definition{Properties: properties},
 	}}}
 }
@@ -106,7 +109,7 @@ func TestANameIsTaken(t *testing.T) {
 		tag  string
 		want stack.Result
 	}{
-		"by the creation itself": {o.Resource.Token(stackID), stack.Pending},
+		"by the creation itself": {o.Resource.Token(seed), stack.Pending},
 		"by somebody else":       {"other", stack.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +203,7 @@ func TestAClusterComesAndGoes(t *testing.T) {
 		return awsshape.Object{"cluster": awsshape.Object{"status": status, "certificateAuthority": awsshape.Object{"data": "abc"}, "health": awsshape.Object{"issues": []any{awsshape.Object{"code": "Bad", "message": "luck"}}}}}, nil
 	}}
 	o := order(stack.Creating, "AWS::EKS::Cluster", map[string]any{"Name": "c", "RoleArn": "arn:r", "ResourcesVpcConfig": map[string]any{"SubnetIds": []any{"subnet-1"}}})
-	if got := provision.Carry(t.Context(), s.do, o); got.PhysicalID != "c" || s.inputs["eks:CreateCluster"]["clientRequestToken"] != o.Resource.Token(stackID) {
+	if got := provision.Carry(t.Context(), s.do, o); got.PhysicalID != "c" || s.inputs["eks:CreateCluster"]["clientRequestToken"] != o.Resource.Token(seed) {
 		t.Fatalf("%+v, %v", got, s.inputs)
 	}
 	o.Resource.PhysicalID = "c"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -60,6 +61,25 @@ type Hidden struct {
 	Changed map[int]time.Time
 	// Secrets are the values of outputs that do not show, by name.
 	Secrets map[string]string
+	// Seed is what the tokens of creations are made of, and Unsown the last serial of a resource that is older than it.
+	Seed   string
+	Unsown int
+}
+
+// Sow gives a stack without a seed one. The tokens of its resources stay as they are.
+func (r *Record) Sow() {
+	if r.Seed == "" {
+		r.Seed, r.Unsown = uuid.NewString(), r.State.Serial
+	}
+}
+
+// SeedOf is what the token of the creation of a resource is made of: the seed of the stack, or the stack's ARN for a resource that is
+// older than the seed.
+func (r *Record) SeedOf(serial int) string {
+	if r.Seed == "" || serial <= r.Unsown {
+		return r.ARN
+	}
+	return r.Seed
 }
 
 // Operation is a creation, an update or a deletion of a stack.

@@ -109,6 +109,27 @@ func TestChangesAreDecidedAnew(t *testing.T) {
 	}
 }
 
+// A resource that is older than the seed of its stack keeps its token, and all others have one that is made of the seed.
+func TestTheSeedOfAStack(t *testing.T) {
+	old := record()
+	old.ARN, old.State.Serial = "arn:old", 1
+	if got := old.SeedOf(1); got != "arn:old" {
+		t.Error(got)
+	}
+	old.Sow()
+	first := old.Seed
+	old.State.Serial = 2
+	old.Sow()
+	if old.Seed != first || old.SeedOf(1) != "arn:old" || old.SeedOf(2) != first {
+		t.Errorf("%+v", old.Hidden)
+	}
+	other := &stackrecord.Record{}
+	other.Sow()
+	if other.Seed == first || other.SeedOf(1) != other.Seed {
+		t.Errorf("%+v", other.Hidden)
+	}
+}
+
 func TestEventsAreBounded(t *testing.T) {
 	r := record()
 	for range 700 {
