@@ -59,3 +59,23 @@ func TestAPlantedResourceIsNotTaken(t *testing.T) {
 		t.Error("the stranger's role has rights of the stack:", body)
 	}
 }
+
+// A stack that a change set has made and nobody has executed imports nothing, and holds up nobody who exports.
+func TestAStackInReviewHoldsNobodyUp(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	s.makes("Net", sharing)
+	const needs = `{"Parameters": {"P": {"Type": "String"}}, "Resources": {"Gateway": {"Type": "AWS::EC2::InternetGateway", "Properties": {"Tags": [{"Key": {"Ref": "P"}, "Value": {"Fn::ImportValue": "shared"}}]}}}}`
+	if status, body := s.order(s.admin, "CreateChangeSet", "StackName", "Review", "ChangeSetName", "first", "ChangeSetType", "CREATE", "TemplateBody", needs, "Parameters.member.1.ParameterKey", "P", "Parameters.member.1.ParameterValue", "p"); status != 200 {
+		t.Fatal(status, body)
+	}
+	if status, body := s.order(s.admin, "ListImports", "ExportName", "shared"); status != 400 || !strings.Contains(body, "is not imported by any stack") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := s.order(s.admin, "DeleteStack", "StackName", "Net"); status != 200 {
+		t.Fatal(status, body)
+	}
+	if got := s.ends("Net"); !strings.Contains(got, "does not exist") {
+		t.Error(got)
+	}
+}

@@ -85,8 +85,8 @@ func (s *Stacks) importers(ctx context.Context, export string) ([]string, error)
 	}
 	var names []string
 	for _, r := range all {
-		if r.State.Status == stack.DeleteComplete {
-			continue
+		if r.State.Status == stack.DeleteComplete || r.State.Status == stack.Review {
+			continue // it has nothing that could import
 		}
 		place := s.place(ctx, r)
 		place.Imports = func(name string) (string, error) { return exports[name], nil }
