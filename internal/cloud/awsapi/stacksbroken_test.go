@@ -3,13 +3,20 @@
 package awsapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"muster.dev/muster/api/v1alpha1"
 )
 
 // makes orders a stack of a template, and waits until it is there.
@@ -77,5 +84,49 @@ func TestAStackInReviewHoldsNobodyUp(t *testing.T) {
 	}
 	if got := s.ends("Net"); !strings.Contains(got, "does not exist") {
 		t.Error(got)
+	}
+}
+
+// forgetful is a client that lists no stacks for a loop at times.
+type forgetful struct {
+	client.Client
+
+	left atomic.Int32 // how many lists fail
+}
+
+type loopKey struct{}
+
+func (f *forgetful) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	pending := len(options) > 0 // operations under way are looked for with an option
+	if _, ok := list.(*v1alpha1.StackList); ok && !pending && ctx.Value(loopKey{}) != nil && f.left.Add(-1) >= 0 {
+		return errors.New("the management plane is away")
+	}
+	return f.Client.List(ctx, list, options...)
+}
+
+// A management plane that does not answer for a moment fails no stack: what a stack imports is asked for again.
+func TestAPlaneThatIsAwayFailsNoStack(t *testing.T) {
+	for name, template := range map[string]string{
+		"in a property": `{"Resources": {"Gateway": {"Type": "AWS::EC2::InternetGateway", "Properties": {"Tags": [{"Key": "of", "Value": {"Fn::ImportValue": "shared"}}]}}}}`,
+		"in an output":  `{"Resources": {"Gateway": {"Type": "AWS::EC2::InternetGateway"}}, "Outputs": {"O": {"Value": {"Fn::ImportValue": "shared"}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, plane := &stacked{}, &forgetful{}
+			c := config(t)
+			c.Run = func(f func(context.Context)) {
+				s.loops = append(s.loops, func(ctx context.Context) { f(context.WithValue(ctx, loopKey{}, true)) })
+			}
+			s.served = serveOf(t, c, func(c client.Client) client.Client {
+				s.management, plane.Client = c, c
+				return plane
+			})
+			defer s.live()()
+			s.makes("Net", sharing)
+			plane.left.Store(3)
+			s.makes("User", template)
+			if left := plane.left.Load(); left > 0 {
+				t.Errorf("the management plane was never away: %d", left)
+			}
+		})
 	}
 }

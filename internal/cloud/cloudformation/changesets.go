@@ -206,11 +206,16 @@ func (s sets) compare(ctx context.Context, r *stackrecord.Record, set *stackreco
 			set.Reason = unchanged
 			return nil
 		}
-		plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
+		place, imported := s.place(ctx, r)
+		plan, err := stackplan.Read(r.Asked, place)
 		if err != nil {
 			return away(err)
 		}
-		if before, err = plan.Wanted(r.State); err != nil {
+		before, err = plan.Wanted(r.State)
+		if imported.away != nil {
+			return unavailable(imported.away)
+		}
+		if err != nil {
 			return away(err)
 		}
 	}

@@ -230,14 +230,19 @@ func (s *Stacks) resolve(ctx context.Context, r *stackrecord.Record, a *stackpla
 	if err := s.lookUp(ctx, r, a); err != nil {
 		return nil, err
 	}
-	plan, err := stackplan.Read(*a, s.place(ctx, r))
+	place, imported := s.place(ctx, r)
+	plan, err := stackplan.Read(*a, place)
 	if err != nil {
 		return nil, away(err)
 	}
 	if needed, reason := plan.Missing(); len(needed) > 0 {
 		return nil, awsfault.Errorf("InsufficientCapabilitiesException", "Requires capabilities : %v. %s", needed, reason)
 	}
-	if err := plan.Check(r.State); err != nil {
+	err = plan.Check(r.State)
+	if imported.away != nil {
+		return nil, unavailable(imported.away)
+	}
+	if err != nil {
 		return nil, away(err)
 	}
 	return plan, s.exportable(ctx, r, plan)

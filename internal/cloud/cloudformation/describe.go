@@ -171,7 +171,8 @@ type shownEvent struct {
 // propertiesOf are the properties of the resources of a stack's template, by logical id.
 func (s reads) propertiesOf(ctx context.Context, r *stackrecord.Record) map[string]string {
 	all := map[string]string{}
-	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
+	place, _ := s.place(ctx, r)
+	plan, err := stackplan.Read(r.Asked, place)
 	if err != nil {
 		return all // an event is told without them
 	}
@@ -269,7 +270,8 @@ func (s reads) describeResource() awsfront.Spec[resourceInput, resourceOutput] {
 					StackID: r.ARN, StackName: r.Name, LogicalResourceID: one.LogicalResourceID, PhysicalResourceID: one.PhysicalResourceID, ResourceType: one.ResourceType,
 					ResourceStatus: one.ResourceStatus, ResourceStatusReason: one.ResourceStatusReason, LastUpdatedTimestamp: one.changed, DriftInformation: resourceDrift{notChecked},
 				}
-				if plan, err := stackplan.Read(r.Asked, s.place(ctx, r)); err == nil {
+				place, _ := s.place(ctx, r)
+				if plan, err := stackplan.Read(r.Asked, place); err == nil {
 					detail.Metadata = plan.Metadata(r.State, one.LogicalResourceID)
 				}
 				return &resourceOutput{detail}, nil

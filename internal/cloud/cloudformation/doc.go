@@ -12,5 +12,6 @@
 //	a resource is used by another for five minutes   its deletion fails with what the action said
 //	a request is sent twice with a client token    the second one answers as the first
 //	a stack was deleted                            it is found by its ARN until a hundred others were deleted after it
+//	the management plane does not answer           the stack waits, and what it imports is asked for again
 //	an output cannot be evaluated                  a creation is rolled back; an update is complete, and its reason says so
 package cloudformation

@@ -71,6 +71,41 @@ func (s reads) listImports() awsfront.Spec[importsInput, importsOutput] {
 	}
 }
 
+// imports are the exports of the account for one evaluation, read when the first of them is asked for.
+type imports struct {
+	list   func() ([]*stackrecord.Record, error)
+	values map[string]string // nil before they were read
+	wrong  error             // of stacks that cannot be read
+	// away is why the management plane did not tell a value: the evaluation says nothing, and is made again.
+	away error
+}
+
+// value is the value of an export.
+func (i *imports) value(name string) (string, error) {
+	if i.values == nil {
+		all, err := i.list()
+		if all == nil && err != nil {
+			i.away = err
+			return "", err
+		}
+		i.values, i.wrong = map[string]string{}, err
+		for _, r := range all {
+			for _, output := range r.Outputs {
+				if output.Export != "" {
+					i.values[output.Export] = output.Value
+				}
+			}
+		}
+	}
+	if value, ok := i.values[name]; ok {
+		return value, nil
+	}
+	if i.wrong != nil {
+		return "", i.wrong
+	}
+	return "", fmt.Errorf("No export named %s found", name) //nolint:staticcheck // AWS's words
+}
+
 // importers are the names of the stacks that import an export, sorted.
 func (s *Stacks) importers(ctx context.Context, export string) ([]string, error) {
 	all, err := s.all(ctx)
@@ -88,7 +123,7 @@ func (s *Stacks) importers(ctx context.Context, export string) ([]string, error)
 		if r.State.Status == stack.DeleteComplete || r.State.Status == stack.Review {
 			continue // it has nothing that could import
 		}
-		place := s.place(ctx, r)
+		place, _ := s.place(ctx, r)
 		place.Imports = func(name string) (string, error) { return exports[name], nil }
 		for _, a := range []*stackplan.Asked{&r.Asked, r.Before} {
 			if a == nil {
@@ -110,11 +145,15 @@ func (s *Stacks) importers(ctx context.Context, export string) ([]string, error)
 // outputs evaluates the outputs of a stack whose resources are there. The operation fails, for the reason that is returned, if an output
 // cannot be evaluated, if another stack has taken the name of an export meanwhile, and if an export that a stack imports has another value.
 func (s *Stacks) outputs(ctx context.Context, r *stackrecord.Record) (outputs []stackrecord.Output, wrong string, err error) {
-	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
+	place, imported := s.place(ctx, r)
+	plan, err := stackplan.Read(r.Asked, place)
 	if err != nil {
 		return nil, "", err
 	}
 	values, err := plan.Outputs(r.State)
+	if imported.away != nil {
+		return nil, "", imported.away
+	}
 	if err != nil {
 		return nil, fmt.Sprintf("The outputs of the stack cannot be evaluated: %v", err), nil
 	}

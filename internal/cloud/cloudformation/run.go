@@ -160,13 +160,15 @@ func (s runner) advance(ctx context.Context, id string) (over, moved bool, err e
 	return false, true, err
 }
 
-// next decides what is next.
+// next decides what is next. Nothing is decided where an import cannot be read now.
 func (s runner) next(ctx context.Context, r *stackrecord.Record) (stack.Plan, error) {
-	plan, err := stackplan.Read(r.Asked, s.place(ctx, r))
+	place, imported := s.place(ctx, r)
+	plan, err := stackplan.Read(r.Asked, place)
 	if err != nil {
 		return stack.Plan{}, err
 	}
-	return stack.Next(r.State, plan.Judge), nil
+	next := stack.Next(r.State, plan.Judge)
+	return next, imported.away
 }
 
 // enter puts what was decided into a stack, with what a status brings along.

@@ -202,28 +202,12 @@ func (s *Stacks) everywhere(call *awsfront.Call) []awsfront.Target {
 	return []awsfront.Target{{Resource: s.ARN(call, "stack/*/*")}}
 }
 
-// place is where a stack is.
-func (s *Stacks) place(ctx context.Context, r *stackrecord.Record) stackplan.Place {
+// place is where a stack is, with what it imports.
+func (s *Stacks) place(ctx context.Context, r *stackrecord.Record) (stackplan.Place, *imports) {
+	of := &imports{list: func() ([]*stackrecord.Record, error) { return s.store.List(ctx) }}
 	return stackplan.Place{
-		Region: s.Region, Account: s.AccountID, StackID: r.ARN, StackName: r.Name, Zones: s.zones,
-		Imports: func(name string) (string, error) { return s.exported(ctx, name) },
-	}
-}
-
-// exported is the value of an export.
-func (s *Stacks) exported(ctx context.Context, name string) (string, error) {
-	all, err := s.store.List(ctx)
-	for _, r := range all {
-		for _, output := range r.Outputs {
-			if output.Export == name {
-				return output.Value, nil
-			}
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	return "", fmt.Errorf("No export named %s found", name) //nolint:staticcheck // AWS's words
+		Region: s.Region, Account: s.AccountID, StackID: r.ARN, StackName: r.Name, Zones: s.zones, Imports: of.value,
+	}, of
 }
 
 // notHere are members of requests that have no effect here and are refused by name.
