@@ -130,3 +130,51 @@ func TestAPlaneThatIsAwayFailsNoStack(t *testing.T) {
 		})
 	}
 }
+
+// A change set is of the stack that it was compared with: an update in between makes it obsolete.
+func TestAnObsoleteChangeSetIsNotExecuted(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	s.makes("Net", sharing)
+	name := []string{"StackName", "Net", "UsePreviousTemplate", "true", "Parameters.member.1.ParameterKey", "Name", "Parameters.member.1.ParameterValue"}
+	if status, body := s.order(s.admin, "CreateChangeSet", append(name, "b", "ChangeSetName", "old")...); status != 200 {
+		t.Fatal(status, body)
+	}
+	if status, body := s.order(s.admin, "UpdateStack", append(name, "c")...); status != 200 {
+		t.Fatal(status, body)
+	}
+	if got := s.ends("Net"); got != "UPDATE_COMPLETE" {
+		t.Fatal(got)
+	}
+	if _, body := s.order(s.admin, "DescribeChangeSet", "StackName", "Net", "ChangeSetName", "old"); !strings.Contains(body, "<ExecutionStatus>OBSOLETE<") {
+		t.Error(body)
+	}
+	if status, body := s.order(s.admin, "ExecuteChangeSet", "StackName", "Net", "ChangeSetName", "old"); status != 400 || !strings.Contains(body, "InvalidChangeSetStatus") || !strings.Contains(body, "OBSOLETE") {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := s.ends("Net"); got != "UPDATE_COMPLETE" {
+		t.Error(got)
+	}
+	if _, body := s.send(t.Context(), s.admin, "ec2 DescribeInternetGateways"); !strings.Contains(body, "<value>c</value>") {
+		t.Error(body)
+	}
+}
+
+// An execution whose answer was lost is asked for again with its client token.
+func TestAnExecutionIsAskedForTwice(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	_, body := s.order(s.admin, "CreateChangeSet", "StackName", "Net", "ChangeSetName", "first", "ChangeSetType", "CREATE", "TemplateBody", gateway)
+	set := regexp.MustCompile(`arn:aws:cloudformation:[^<]*:changeSet/[^<]*`).FindString(body)
+	for _, members := range [][]string{{"StackName", "Net", "ChangeSetName", "first"}, {"StackName", "Net", "ChangeSetName", "first"}, {"ChangeSetName", set}} {
+		if status, body := s.order(s.admin, "ExecuteChangeSet", append(members, "ClientRequestToken", "once")...); status != 200 {
+			t.Errorf("%v: %d %s", members, status, body)
+		}
+	}
+	if status, body := s.order(s.admin, "ExecuteChangeSet", "StackName", "Net", "ChangeSetName", "first", "ClientRequestToken", "twice"); status == 200 || !strings.Contains(body, "ChangeSetNotFound") {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := s.ends("Net"); got != "CREATE_COMPLETE" {
+		t.Error(got)
+	}
+}

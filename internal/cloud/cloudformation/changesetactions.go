@@ -21,13 +21,17 @@ import (
 const (
 	setMade, setFailed             = "CREATE_COMPLETE", "FAILED"
 	setAvailable, setUnavailable   = "AVAILABLE", "UNAVAILABLE"
+	setObsolete                    = "OBSOLETE"
 	actionOfResource, ofProperties = "Resource", "Properties"
 )
 
 // statusOf are the status of a change set and whether it can be executed.
 func statusOf(set *stackrecord.ChangeSet) (status, execution string) {
-	if set.Reason != "" {
+	switch {
+	case set.Reason != "":
 		return setFailed, setUnavailable
+	case set.Obsolete:
+		return setMade, setObsolete
 	}
 	return setMade, setAvailable
 }
@@ -187,6 +191,12 @@ func (s sets) doExecuteSet(ctx context.Context, call *awsfront.Call, in *execute
 		return nil, err
 	}
 	found, at, err := s.ofSet(ctx, in.StackName, in.ChangeSetName)
+	if fault, ok := errors.AsType[*awsfault.Error](err); ok && fault.Code == "ChangeSetNotFound" && in.ClientRequestToken != "" {
+		again, unread := s.begunBy(ctx, call, in)
+		if unread != nil || again {
+			return nil, unread
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +207,11 @@ func (s sets) doExecuteSet(ctx context.Context, call *awsfront.Call, in *execute
 			return nil, awsfault.Errorf("ChangeSetNotFound", "ChangeSet [%s] does not exist", in.ChangeSetName)
 		}
 		set := r.Sets[at]
-		if set.Reason != "" {
-			return nil, awsfault.Errorf("InvalidChangeSetStatus", "ChangeSet [%s] cannot be executed in its current status of [FAILED]", name)
+		switch status, execution := statusOf(&set); {
+		case status == setFailed:
+			return nil, awsfault.Errorf("InvalidChangeSetStatus", "ChangeSet [%s] cannot be executed in its current status of [%s]", name, status)
+		case execution != setAvailable:
+			return nil, awsfault.Errorf("InvalidChangeSetStatus", "ChangeSet [%s] cannot be executed in its current execution status of [%s]", name, execution)
 		}
 		failure := set.OnFailure
 		if in.DisableRollback != nil && *in.DisableRollback {
@@ -211,6 +224,23 @@ func (s sets) doExecuteSet(ctx context.Context, call *awsfront.Call, in *execute
 		return s.amend(ctx, r, set.Asked, failure)
 	})
 	return nil, err
+}
+
+// begunBy reports whether the operation that is under way, or was the last, of the stack was begun by the same request: an execution
+// deletes the change sets of its stack.
+func (s sets) begunBy(ctx context.Context, call *awsfront.Call, in *executeSetInput) (bool, error) {
+	var all []*stackrecord.Record
+	var err error
+	if in.StackName == "" {
+		all, err = s.all(ctx)
+	} else {
+		var r *stackrecord.Record
+		r, err = s.find(ctx, in.StackName)
+		all = []*stackrecord.Record{r}
+	}
+	return err == nil && slices.ContainsFunc(all, func(r *stackrecord.Record) bool {
+		return r.Operation.Token == in.ClientRequestToken && r.Operation.Action == call.Action
+	}), err
 }
 
 type deleteSetInput struct{ StackName, ChangeSetName string }

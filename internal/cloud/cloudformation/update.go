@@ -65,7 +65,11 @@ func (s *Stacks) doUpdate(ctx context.Context, call *awsfront.Call, in *updateIn
 		if err != nil {
 			return nil, err
 		}
-		return s.amend(ctx, r, wanted, failure)
+		events, err := s.amend(ctx, r, wanted, failure)
+		for i := range r.Sets { // they were compared with what the stack was
+			r.Sets[i].Obsolete = true
+		}
+		return events, err
 	})
 }
 

@@ -106,8 +106,10 @@ type ChangeSet struct {
 	OnFailure stack.OnFailure
 	RoleARN   string
 	// Reason says why the set cannot be executed; empty if it can.
-	Reason  string
-	Changes []Change
+	Reason string
+	// Obsolete reports that the stack was updated since.
+	Obsolete bool
+	Changes  []Change
 }
 
 // Change is what a change set does to one resource.
