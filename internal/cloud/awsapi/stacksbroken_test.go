@@ -178,3 +178,69 @@ func TestAnExecutionIsAskedForTwice(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The rollback of an update leaves a subnet with the route table that it had, and no stack takes a subnet of another table.
+func TestARollbackKeepsTheRouteTable(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	const template = `{"Resources": {
+		"VPC": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.7.0.0/16"}},
+		"Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": {"Ref": "VPC"}, "CidrBlock": "10.7.0.0/24"}},
+		"First": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "VPC"}}},
+		"Second": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "VPC"}}},
+		"Tie": {"Type": "AWS::EC2::SubnetRouteTableAssociation", "Properties": {"SubnetId": {"Ref": "Subnet"}, "RouteTableId": {"Ref": "First"}}}},
+		"Outputs": {"First": {"Value": {"Ref": "First"}}, "Subnet": {"Value": {"Ref": "Subnet"}}, "Tie": {"Value": {"Ref": "Tie"}}}}`
+	s.makes("Net", template)
+	output := func(name string) string {
+		t.Helper()
+		_, body := s.order(s.admin, "DescribeStacks", "StackName", "Net")
+		found := regexp.MustCompile(`<OutputKey>` + name + `</OutputKey>\s*<OutputValue>([^<]*)<`).FindStringSubmatch(body)
+		if found == nil {
+			t.Fatal(body)
+		}
+		return found[1]
+	}
+	first, subnet := output("First"), output("Subnet")
+	tied := func(want bool) {
+		t.Helper()
+		_, body := s.send(t.Context(), s.admin, "ec2 DescribeRouteTables RouteTableId.1="+first)
+		if got := strings.Contains(body, "<subnetId>"+subnet+"<"); got != want {
+			t.Errorf("the subnet %s has the table %s: %t, want %t: %s", subnet, first, got, want, body)
+		}
+	}
+	tied(true)
+	moved := strings.Replace(template, `"RouteTableId": {"Ref": "First"}`, `"RouteTableId": {"Ref": "Second"}`, 1)
+	fails := strings.Replace(moved, `"First": {"Type"`, `"Bad": {"Type": "AWS::EC2::Subnet", "DependsOn": "Tie", "Properties": {"VpcId": {"Ref": "VPC"}, "CidrBlock": "10.9.0.0/24"}}, "First": {"Type"`, 1)
+	change := func(template, want string) {
+		t.Helper()
+		if status, body := s.order(s.admin, "UpdateStack", "StackName", "Net", "TemplateBody", template); status != 200 {
+			t.Fatal(status, body)
+		}
+		if got := s.ends("Net"); got != want {
+			_, events := s.order(s.admin, "DescribeStackEvents", "StackName", "Net")
+			t.Fatal(got, events)
+		}
+	}
+	change(fails, "UPDATE_ROLLBACK_COMPLETE")
+	tied(true)
+	change(moved, "UPDATE_COMPLETE")
+	tied(false)
+	tie := output("Tie")
+	if _, body := s.send(t.Context(), s.admin, "ec2 DescribeRouteTables"); !strings.Contains(body, tie) {
+		t.Errorf("Ref of the association is %s, which is none: %s", tie, body)
+	}
+	steals := fmt.Sprintf(`{"Resources": {"Tie": {"Type": "AWS::EC2::SubnetRouteTableAssociation", "Properties": {"SubnetId": %q, "RouteTableId": %q}}}}`, subnet, first)
+	if status, body := s.order(s.admin, "CreateStack", "StackName", "Thief", "TemplateBody", steals); status != 200 {
+		t.Fatal(status, body)
+	}
+	if got := s.ends("Thief"); got != "ROLLBACK_COMPLETE" {
+		t.Error(got)
+	}
+	tied(false)
+	if status, body := s.order(s.admin, "DeleteStack", "StackName", "Net"); status != 200 {
+		t.Fatal(status, body)
+	}
+	if got := s.ends("Net"); !strings.Contains(got, "does not exist") {
+		t.Error(got)
+	}
+}

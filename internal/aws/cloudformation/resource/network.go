@@ -171,11 +171,13 @@ func routeTableTypes() []Type {
 		{
 			Name:       "AWS::EC2::SubnetRouteTableAssociation",
 			Required:   words("RouteTableId SubnetId"),
-			Replaces:   words("RouteTableId SubnetId"),
+			Replaces:   words("SubnetId"),
+			Updates:    words("RouteTableId"), // in place, unlike AWS: a subnet has one association at most, so that two of them do not stand side by side
 			Attributes: words("Id"),
 			ID:         words("Id"),
-			Create:     actions("ec2", "AssociateRouteTable ReplaceRouteTableAssociation"),
+			Create:     actions("ec2", "AssociateRouteTable"),
 			Read:       actions("ec2", "DescribeRouteTables"),
+			Update:     actions("ec2", "ReplaceRouteTableAssociation AssociateRouteTable"),
 			Delete:     actions("ec2", "DisassociateRouteTable"),
 			Once:       ByValue,
 		},

@@ -9,7 +9,8 @@ type Outcome struct {
 	Serial int
 	Work   Work
 	Result Result
-	// PhysicalID of a creation, as soon as it is known. A creation that failed without it has made nothing.
+	// PhysicalID of a creation, as soon as it is known. A creation that failed without it has made nothing. Of an update, the one that
+	// the resource has after it; empty if it is the same.
 	PhysicalID string
 	// Attributes of the resource, for Fn::GetAtt; nil leaves those that are known.
 	Attributes map[string]any
@@ -43,6 +44,9 @@ func Record(s State, o Outcome) (State, []Event) {
 	if o.Work == Creating && r.PhysicalID == "" && o.PhysicalID != "" {
 		r.PhysicalID = o.PhysicalID
 		events = append(events, r.tell(r.Status, initiated))
+	}
+	if (o.Work == Updating || o.Work == Restoring) && o.PhysicalID != "" {
+		r.PhysicalID = o.PhysicalID
 	}
 	if o.Attributes != nil {
 		r.Attributes = o.Attributes

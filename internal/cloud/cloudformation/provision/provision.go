@@ -57,6 +57,8 @@ type handler struct {
 	update func(ctx context.Context, j *job) (done bool, err error)
 	// remove deletes the resource, and reports whether it is gone.
 	remove func(ctx context.Context, j *job) (gone bool, err error)
+	// moves reports that an update gives the resource another physical id.
+	moves bool
 }
 
 // handlers are those of all types, by their names.
@@ -125,13 +127,7 @@ func (j *job) make(ctx context.Context, h handler, out *stack.Outcome) error {
 		if err != nil {
 			return err
 		}
-		out.Attributes = attributes
-		out.PhysicalID = j.of.PhysicalID(func(name string) string {
-			if value, ok := attributes[name]; ok {
-				return textOf(value)
-			}
-			return textOf(j.is[name])
-		})
+		out.Attributes, out.PhysicalID = attributes, j.physicalID(attributes)
 		return nil
 	}
 	out.PhysicalID = j.Resource.PhysicalID
@@ -150,7 +146,21 @@ func (j *job) change(ctx context.Context, h handler, out *stack.Outcome) error {
 			return err
 		}
 	}
-	return j.finish(ctx, h, out)
+	err := j.finish(ctx, h, out)
+	if err == nil && h.moves {
+		out.PhysicalID = j.physicalID(out.Attributes)
+	}
+	return err
+}
+
+// physicalID is the physical id that attributes and properties make.
+func (j *job) physicalID(attributes map[string]any) string {
+	return j.of.PhysicalID(func(name string) string {
+		if value, ok := attributes[name]; ok {
+			return textOf(value)
+		}
+		return textOf(j.is[name])
+	})
 }
 
 // finish reads the resource, and ends the call once it is ready.

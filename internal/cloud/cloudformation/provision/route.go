@@ -14,7 +14,7 @@ func routeHandlers() map[string]handler {
 	return map[string]handler{
 		"AWS::EC2::RouteTable":                  {create: routeTables.order, read: routeTables.reads("RouteTableId"), update: routeTables.retags, remove: routeTables.deletes("DeleteRouteTable")},
 		"AWS::EC2::Route":                       {create: createRoute, read: readRoute, update: replaceRoute, remove: deleteRoute},
-		"AWS::EC2::SubnetRouteTableAssociation": {create: associate, read: readAssociation, remove: disassociate},
+		"AWS::EC2::SubnetRouteTableAssociation": {create: associate, read: readAssociation, update: reassociate, remove: disassociate, moves: true},
 	}
 }
 
@@ -83,22 +83,24 @@ func deleteRoute(ctx context.Context, j *job) (bool, error) {
 	return err == nil, err
 }
 
-// associate associates a subnet with a route table. A subnet that is associated with another table by its stack's former
-// resource is moved: that one finds its association gone when it is deleted.
+// associate associates a subnet with a route table. EC2 answers as before where that was done already, and refuses a subnet that is
+// associated with another table.
 func associate(ctx context.Context, j *job) (map[string]any, error) {
+	out, err := j.first(ctx)
+	return map[string]any{"Id": text(out, "AssociationId")}, err
+}
+
+// reassociate brings a subnet to the route table that is asked for, which gives it another association.
+func reassociate(ctx context.Context, j *job) (bool, error) {
 	tie, err := j.association(ctx)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+	case tie == nil:
+		_, err = associate(ctx, j)
+	case text(tie, "RouteTableId") != j.property("RouteTableId"):
+		_, err = j.ask(ctx, ec2, "ReplaceRouteTableAssociation", map[string]any{"AssociationId": text(tie, "RouteTableAssociationId"), "RouteTableId": j.property("RouteTableId")})
 	}
-	if text(tie, "RouteTableId") == j.property("RouteTableId") {
-		return map[string]any{"Id": text(tie, "RouteTableAssociationId")}, nil
-	}
-	if tie == nil {
-		out, err := j.first(ctx)
-		return map[string]any{"Id": text(out, "AssociationId")}, err
-	}
-	out, err := j.ask(ctx, ec2, "ReplaceRouteTableAssociation", map[string]any{"AssociationId": text(tie, "RouteTableAssociationId"), "RouteTableId": j.property("RouteTableId")})
-	return map[string]any{"Id": text(out, "NewAssociationId")}, err
+	return err == nil, err
 }
 
 // association is the association of the subnet; nil if it has the main table of its VPC.
