@@ -179,6 +179,40 @@ func TestAnExecutionIsAskedForTwice(t *testing.T) {
 	}
 }
 
+// Parameters, in a stack or in its change sets, do not fill the object of a stack so that it could never change again.
+func TestParametersDoNotFillAStack(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	parameters := ""
+	for i := range 50 {
+		parameters += fmt.Sprintf(`, "P%d": {"Type": "String", "Default": ""}`, i)
+	}
+	s.makes("Net", `{"Parameters": {`+parameters[2:]+`}, `+strings.TrimPrefix(gateway, "{"))
+	set := func(name string, large int) (int, string) {
+		t.Helper()
+		members := []string{"StackName", "Net", "UsePreviousTemplate", "true", "ChangeSetName", name}
+		for i := range large {
+			members = append(members, fmt.Sprintf("Parameters.member.%d.ParameterKey", i+1), fmt.Sprintf("P%d", i), fmt.Sprintf("Parameters.member.%d.ParameterValue", i+1), strings.Repeat("x", 4000))
+		}
+		return s.order(s.admin, "CreateChangeSet", members...)
+	}
+	for i, c := range []struct {
+		large, status int
+		want          string
+	}{
+		{30, 200, "first"},
+		{50, 400, "a stack takes 196608"},
+		{30, 200, "third"},
+		{30, 400, "LimitExceededException"},
+		{1, 200, "fifth"},
+	} {
+		name := []string{"first", "second", "third", "fourth", "fifth"}[i]
+		if status, body := set(name, c.large); status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s: %d %s, want %d %s", name, status, body, c.status, c.want)
+		}
+	}
+}
+
 // The rollback of an update leaves a subnet with the route table that it had, and no stack takes a subnet of another table.
 func TestARollbackKeepsTheRouteTable(t *testing.T) {
 	s := stacks(t)

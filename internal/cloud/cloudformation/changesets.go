@@ -25,8 +25,8 @@ import (
 // sets has the actions about change sets.
 type sets struct{ *Stacks }
 
-// mostSets is how many change sets a stack has at most, and mostOfSets how many bytes their templates have together: they are part of
-// the stack's object.
+// mostSets is how many change sets a stack has at most, and mostOfSets how many bytes their templates, parameters and descriptions
+// have together: they are part of the stack's object.
 const (
 	mostSets   = 20
 	mostOfSets = 256 << 10
@@ -119,10 +119,10 @@ func (s sets) doCreateSet(ctx context.Context, call *awsfront.Call, in *createSe
 		r.Sets = append(r.Sets, made)
 		size := 0
 		for _, set := range r.Sets {
-			size += len(set.Asked.Template)
+			size += set.Asked.Size() + len(set.Description) + len(set.Token)
 		}
 		if size > mostOfSets {
-			return awsfault.Errorf("LimitExceededException", "The templates of the change sets of stack %s would have %d bytes: they may have %d; delete a change set", r.Name, size, mostOfSets)
+			return awsfault.Errorf("LimitExceededException", "The templates and parameters of the change sets of stack %s would have %d bytes: they may have %d; delete a change set", r.Name, size, mostOfSets)
 		}
 		return nil
 	})

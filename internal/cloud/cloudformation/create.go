@@ -192,6 +192,10 @@ func (s *Stacks) by(r *stackrecord.Record) By {
 	return By{StackID: r.ARN, RoleARN: r.Operation.RoleARN, Caller: r.Operation.Caller, Secrets: secrets(r)}
 }
 
+// mostAsked is how many bytes the template, parameters and tags of a stack have together: they are several times in the stack's object,
+// as they are, as they were, and in change sets, and etcd takes no object above 1.5 MiB.
+const mostAsked = 192 << 10
+
 // asked reads what a request asks a stack to be. The stack is as had before an update; nil for a new one.
 func asked(body string, parameters []parameter, had *stackplan.Asked, tags []awstag.Tag) (stackplan.Asked, error) {
 	if body == "" {
@@ -222,6 +226,9 @@ func asked(body string, parameters []parameter, had *stackplan.Asked, tags []aws
 	}
 	read, err := awstag.Read(Service, tags)
 	a.Tags = read
+	if size := a.Size(); err == nil && size > mostAsked {
+		return a, refuse("The template, parameters and tags have %d bytes: a stack takes %d; shorten the values of parameters", size, mostAsked)
+	}
 	return a, err
 }
 

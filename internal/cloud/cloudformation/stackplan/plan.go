@@ -30,6 +30,17 @@ type Asked struct {
 	NotificationARNs []string
 }
 
+// Size is how many bytes the template, the parameters and the tags have.
+func (a Asked) Size() int {
+	size := len(a.Template)
+	for _, texts := range []map[string]string{a.Parameters, a.Stored, a.Tags} {
+		for name, value := range texts {
+			size += len(name) + len(value)
+		}
+	}
+	return size
+}
+
 // Place is where a stack is.
 type Place struct {
 	Region, Account string
