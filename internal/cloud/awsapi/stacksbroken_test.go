@@ -179,6 +179,23 @@ func TestAnExecutionIsAskedForTwice(t *testing.T) {
 	}
 }
 
+// A policy about the name of a change set holds however the set is named.
+func TestASetIsDeniedByAnyName(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	_, body := s.order(s.admin, "CreateChangeSet", "StackName", "Net", "ChangeSetName", "kept", "ChangeSetType", "CREATE", "TemplateBody", gateway)
+	set := regexp.MustCompile(`arn:aws:cloudformation:[^<]*:changeSet/[^<]*`).FindString(body)
+	denied := s.user("denied", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"cloudformation:*","Resource":"*"},
+		{"Effect":"Deny","Action":"cloudformation:*","Resource":"*","Condition":{"StringEquals":{"cloudformation:ChangeSetName":"kept"}}}]}`)
+	for _, action := range []string{"DescribeChangeSet", "ExecuteChangeSet", "DeleteChangeSet"} {
+		for _, members := range [][]string{{"StackName", "Net", "ChangeSetName", "kept"}, {"StackName", "Net", "ChangeSetName", set}, {"ChangeSetName", set}} {
+			if status, body := s.order(denied, action, members...); status != 403 {
+				t.Errorf("%s of %v: %d %s", action, members, status, body)
+			}
+		}
+	}
+}
+
 // Parameters, in a stack or in its change sets, do not fill the object of a stack so that it could never change again.
 func TestParametersDoNotFillAStack(t *testing.T) {
 	s := stacks(t)

@@ -297,16 +297,18 @@ func (s sets) ofSet(ctx context.Context, stackName, name string) (*stackrecord.R
 	return nil, -1, awsfault.Errorf("ChangeSetNotFound", "ChangeSet [%s] does not exist", name)
 }
 
-// aboutSet is what IAM is asked about a request that names a change set.
+// aboutSet is what IAM is asked about a request that names a change set: by the set's name, whichever way it was named.
 func (s sets) aboutSet(ctx context.Context, call *awsfront.Call, stackName, name string) ([]awsfront.Target, error) {
-	conditions := map[string][]string{"cloudformation:ChangeSetName": {name}}
-	if stackName != "" {
-		return s.about(ctx, call, stackName, conditions)
+	r, at, err := s.ofSet(ctx, stackName, name)
+	if err == nil {
+		name = r.Sets[at].Name
 	}
-	r, at, err := s.ofSet(ctx, "", name)
-	if err != nil {
+	conditions := map[string][]string{"cloudformation:ChangeSetName": {name}}
+	switch {
+	case stackName != "":
+		return s.about(ctx, call, stackName, conditions)
+	case err != nil:
 		return []awsfront.Target{{Resource: s.ARN(call, "stack/*/*"), Conditions: conditions}}, nil //nolint:nilerr // the action tells who may know
 	}
-	conditions["cloudformation:ChangeSetName"] = []string{r.Sets[at].Name}
 	return []awsfront.Target{{Resource: r.ARN, Conditions: awsresource.ResourceTags(conditions, r.Asked.Tags)}}, nil
 }
