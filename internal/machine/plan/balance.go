@@ -63,7 +63,8 @@ func (b Balance) begin(machines []Machine) []Action {
 }
 
 // without leaves out of machines the spare ones that are waited for: those that boot in a zone that is to get a machine,
-// the oldest of them, and no more than are too many.
+// the oldest of them, and no more than are too many. Zones without such a machine do not count as open here: which of them are
+// is not known between two launches, and a machine that boots for want of room in an emptier zone is waited for all the same.
 func (b Balance) without(machines []Machine, surplus int) []Machine {
 	var rest, spare []Machine
 	for _, m := range machines {
@@ -74,16 +75,20 @@ func (b Balance) without(machines []Machine, surplus int) []Machine {
 		}
 	}
 	slices.SortFunc(spare, func(a, b Machine) int { return newer(b, a) })
-	moves := zonebalance.Moves(b.survey(rest), min(surplus, b.AtOnce))
-	for _, m := range spare {
-		at := slices.IndexFunc(moves, func(move zonebalance.Move) bool { return move.To == m.Zone })
-		if at < 0 {
-			rest = append(rest, m)
-			continue
+	zones := b.survey(rest)
+	for range min(surplus, b.AtOnce) {
+		for i := range zones {
+			zones[i].Open = slices.ContainsFunc(spare, func(m Machine) bool { return m.Zone == zones[i].Name })
 		}
-		moves = slices.Delete(moves, at, at+1)
+		moves := zonebalance.Moves(zones, 1)
+		if len(moves) == 0 {
+			break
+		}
+		at := slices.IndexFunc(spare, func(m Machine) bool { return m.Zone == moves[0].To })
+		spare = slices.Delete(spare, at, at+1)
+		zonebalance.Carry(zones, moves[0])
 	}
-	return rest
+	return append(rest, spare...)
 }
 
 // survey counts machines in the group's zones.

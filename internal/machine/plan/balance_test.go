@@ -42,27 +42,28 @@ func TestBalance(t *testing.T) {
 		machines []plan.Machine
 		want     []plan.Action
 	}{
-		"uneven":                       {4, two, []plan.Machine{a, b, c, d}, uneven},
-		"even":                         {3, two, []plan.Machine{a, b, d}, nil},
-		"not to be":                    {4, plan.Balance{}, []plan.Machine{a, b, c, d}, nil},
-		"a zone is full":               {4, plan.Balance{Zones: []zonebalance.Zone{{Name: "z1", Open: true}, {Name: "z2"}}, AtOnce: 1}, []plan.Machine{a, b, c, d}, nil},
-		"two at once":                  {5, plan.Balance{Zones: openZones("z1", "z2"), AtOnce: 2}, []plan.Machine{a, b, c, in("z1", "e", 4), in("z1", "f", 5)}, []plan.Action{{Create: 2, Zones: []string{"z2", "z2"}, Reason: "its zones are uneven: z1 5, z2 0"}}},
-		"too few":                      {5, two, []plan.Machine{a, b, c, d}, []plan.Action{{Create: 1, Reason: "the group has 4 of 5 machines"}}},
-		"one is not Ready":             {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Ready = false }), d}, nil},
-		"one is drained":               {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Drains = true }), d}, nil},
-		"one is repaired":              {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Repairing = true }), d}, nil},
-		"one goes":                     {4, two, []plan.Machine{a, b, c, d, {Name: "gone", Zone: "z2", Deleting: true}}, nil},
-		"all protected":                {4, two, []plan.Machine{with(a, protect), with(b, protect), with(c, protect), d}, nil},
-		"one is not":                   {4, two, []plan.Machine{with(a, protect), with(b, protect), c, d}, uneven},
-		"the spare boots":              {4, two, []plan.Machine{a, b, c, d, spare}, nil},
-		"it serves":                    {4, two, []plan.Machine{a, b, c, d, arrived}, []plan.Action{{Delete: "c", Reason: "the group has 5 machines, and is to have 4, and this one is the newest in z1, which has the most"}}},
-		"it comes late":                {4, two, []plan.Machine{a, b, c, d, with(spare, func(m *plan.Machine) { m.Late = true })}, []plan.Action{{Delete: "spare", Reason: "the group has 5 machines, and is to have 4, and this one has not joined yet"}}},
-		"suspended":                    {4, plan.Balance{}, []plan.Machine{a, b, c, d, spare}, []plan.Action{{Delete: "spare", Reason: "the group has 5 machines, and is to have 4, and this one has not joined yet"}}},
-		"smaller meanwhile":            {3, two, []plan.Machine{a, b, c, d, spare}, []plan.Action{{Delete: "c", Reason: "the group has 5 machines, and is to have 3, and this one is the newest in z1, which has the most"}}},
-		"not needed then":              {3, two, []plan.Machine{a, b, d, spare}, []plan.Action{{Delete: "spare", Reason: "the group has 4 machines, and is to have 3, and this one has not joined yet"}}},
-		"larger meanwhile":             {5, two, []plan.Machine{a, b, c, d, spare}, nil},
-		"one died meanwhile, and goes": {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Deleting = true }), d, spare}, nil},
-		"unknown zones stay":           {2, two, []plan.Machine{in("z9", "a", 1), in("", "b", 2)}, nil},
+		"uneven":                            {4, two, []plan.Machine{a, b, c, d}, uneven},
+		"even":                              {3, two, []plan.Machine{a, b, d}, nil},
+		"not to be":                         {4, plan.Balance{}, []plan.Machine{a, b, c, d}, nil},
+		"a zone is full":                    {4, plan.Balance{Zones: []zonebalance.Zone{{Name: "z1", Open: true}, {Name: "z2"}}, AtOnce: 1}, []plan.Machine{a, b, c, d}, nil},
+		"two at once":                       {5, plan.Balance{Zones: openZones("z1", "z2"), AtOnce: 2}, []plan.Machine{a, b, c, in("z1", "e", 4), in("z1", "f", 5)}, []plan.Action{{Create: 2, Zones: []string{"z2", "z2"}, Reason: "its zones are uneven: z1 5, z2 0"}}},
+		"too few":                           {5, two, []plan.Machine{a, b, c, d}, []plan.Action{{Create: 1, Reason: "the group has 4 of 5 machines"}}},
+		"one is not Ready":                  {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Ready = false }), d}, nil},
+		"one is drained":                    {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Drains = true }), d}, nil},
+		"one is repaired":                   {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Repairing = true }), d}, nil},
+		"one goes":                          {4, two, []plan.Machine{a, b, c, d, {Name: "gone", Zone: "z2", Deleting: true}}, nil},
+		"all protected":                     {4, two, []plan.Machine{with(a, protect), with(b, protect), with(c, protect), d}, nil},
+		"one is not":                        {4, two, []plan.Machine{with(a, protect), with(b, protect), c, d}, uneven},
+		"the spare boots":                   {4, two, []plan.Machine{a, b, c, d, spare}, nil},
+		"it boots, an emptier zone is full": {4, plan.Balance{Zones: openZones("z0", "z1", "z2"), AtOnce: 1}, []plan.Machine{a, b, c, d, spare}, nil},
+		"it serves":                         {4, two, []plan.Machine{a, b, c, d, arrived}, []plan.Action{{Delete: "c", Reason: "the group has 5 machines, and is to have 4, and this one is the newest in z1, which has the most"}}},
+		"it comes late":                     {4, two, []plan.Machine{a, b, c, d, with(spare, func(m *plan.Machine) { m.Late = true })}, []plan.Action{{Delete: "spare", Reason: "the group has 5 machines, and is to have 4, and this one has not joined yet"}}},
+		"suspended":                         {4, plan.Balance{}, []plan.Machine{a, b, c, d, spare}, []plan.Action{{Delete: "spare", Reason: "the group has 5 machines, and is to have 4, and this one has not joined yet"}}},
+		"smaller meanwhile":                 {3, two, []plan.Machine{a, b, c, d, spare}, []plan.Action{{Delete: "c", Reason: "the group has 5 machines, and is to have 3, and this one is the newest in z1, which has the most"}}},
+		"not needed then":                   {3, two, []plan.Machine{a, b, d, spare}, []plan.Action{{Delete: "spare", Reason: "the group has 4 machines, and is to have 3, and this one has not joined yet"}}},
+		"larger meanwhile":                  {5, two, []plan.Machine{a, b, c, d, spare}, nil},
+		"one died meanwhile, and goes":      {4, two, []plan.Machine{a, b, with(c, func(m *plan.Machine) { m.Deleting = true }), d, spare}, nil},
+		"unknown zones stay":                {2, two, []plan.Machine{in("z9", "a", 1), in("", "b", 2)}, nil},
 	} {
 		if diff := cmp.Diff(test.want, test.balance.Group(test.desired, test.machines)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -99,6 +100,16 @@ func (g *balanced) turn(t *rapid.T) bool {
 	}
 	before := counted(g.machines)
 	actions := balance.Group(g.desired, g.machines)
+	if before > g.desired { // which zones are open is looked up when machines are to be made alone
+		unknown := balance
+		unknown.Zones = slices.Clone(balance.Zones)
+		for i := range unknown.Zones {
+			unknown.Zones[i].Open = true
+		}
+		if diff := cmp.Diff(actions, unknown.Group(g.desired, g.machines)); diff != "" {
+			t.Fatalf("what is done with too many machines depends on which zones are open:\n%s", diff)
+		}
+	}
 	for _, action := range actions {
 		if action.Reason == "" || len(action.Zones) > 0 && len(action.Zones) != action.Create {
 			t.Fatalf("%+v", action)

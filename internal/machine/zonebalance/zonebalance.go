@@ -46,11 +46,23 @@ func Moves(zones []Zone, most int) []Move {
 		if from < 0 || to < 0 || from == to || !left[from].Left && left[from].Machines-left[to].Machines < 2 {
 			return moves
 		}
-		left[from].Machines, left[from].Movable = left[from].Machines-1, left[from].Movable-1
-		left[to].Machines++
-		moves = append(moves, Move{From: left[from].Name, To: left[to].Name})
+		move := Move{From: left[from].Name, To: left[to].Name}
+		Carry(left, move)
+		moves = append(moves, move)
 	}
 	return moves
+}
+
+// Carry counts zones as they are after a move.
+func Carry(zones []Zone, move Move) {
+	for i := range zones {
+		switch z := &zones[i]; z.Name {
+		case move.From:
+			z.Machines, z.Movable = z.Machines-1, z.Movable-1
+		case move.To:
+			z.Machines++
+		}
+	}
 }
 
 // fullest is the zone that loses the next machine; -1 if no zone has a machine to lose.
