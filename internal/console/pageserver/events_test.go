@@ -168,3 +168,32 @@ func TestStreamsEndWithTheirSession(t *testing.T) {
 		t.Errorf("the stream does not end: %d bytes, %v", len(rest), err)
 	}
 }
+
+// Nobody holds a connection by a body that never comes.
+func TestBodiesThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	s := serve(t, newBench(t, pageservertest.World()))
+	host := strings.TrimPrefix(s.address, "http://")
+	connections := map[string]net.Conn{}
+	for _, request := range []string{"POST /leave HTTP/1.1\r\nHost: " + host, "GET / HTTP/1.1\r\nHost: " + host, "POST /leave HTTP/1.1\r\nHost: evil.example"} {
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp4", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = connection.Close() })
+		if _, err := io.WriteString(connection, request+"\r\nContent-Length: 1000\r\n\r\ntoken="); err != nil {
+			t.Fatal(err)
+		}
+		connections[request] = connection
+	}
+	const patience = 20 * time.Second
+	deadline := time.Now().Add(patience)
+	for request, connection := range connections {
+		if err := connection.SetReadDeadline(deadline); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(connection); err != nil {
+			t.Errorf("%s: %v", request, err)
+		}
+	}
+}

@@ -43,6 +43,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		} {
 			header.Set(name, value)
 		}
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(answerTime)) // not of a recorder in a test
+		if r.ContentLength != 0 {                                // the server reads the rest of a body before it answers, for whatever the answer is
+			_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+		}
 		if !loopback(r.Host) {
 			s.refuse(w, r, http.StatusMisdirectedRequest, "This name does not lead to the console", "The console answers to loopback addresses and localhost alone. Open the address that muster console prints.")
 			return
@@ -51,7 +56,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.refuse(w, r, http.StatusForbidden, "Another site asked", "The console answers its own pages alone.")
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not of a recorder in a test
 		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
 		next.ServeHTTP(w, r)
 	})

@@ -20,8 +20,9 @@ import (
 const (
 	// endTime is how long requests may take to end when the server does.
 	endTime = 2 * time.Second
-	// headerTime is how long a request's header may take, and answerTime how long an answer that is not a stream.
-	headerTime, answerTime = 5 * time.Second, 30 * time.Second
+	// headerTime is how long a request's header may take, bodyTime how long its body, and answerTime how long an answer that is not
+	// a stream.
+	headerTime, bodyTime, answerTime = 5 * time.Second, 5 * time.Second, 30 * time.Second
 	// idleTime is how long a connection may wait for its next request.
 	idleTime = time.Minute
 	// mostHeader is how large a request's header may be, and mostBody its body, in bytes.
