@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"muster.dev/muster/internal/console/pageserver/pageservertest"
@@ -167,6 +168,20 @@ func TestStreamsEndWithTheirSession(t *testing.T) {
 	if rest, err := io.ReadAll(events); err != nil && !strings.Contains(err.Error(), "EOF") {
 		t.Errorf("the stream does not end: %d bytes, %v", len(rest), err)
 	}
+}
+
+// A stream ends with its session, also if that is over by its time and nobody asks for anything.
+func TestStreamsEndAfterTwelveHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, pageservertest.World()).enter()
+		const left = 3 * time.Second
+		b.later(12*time.Hour - left)
+		began := time.Now()
+		w := b.ask(http.MethodGet, "/events?view=/")
+		if took := time.Since(began); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "event: beat") || took != left {
+			t.Errorf("%d: the stream ends after %v", w.Code, took)
+		}
+	})
 }
 
 // Nobody holds a connection by a body that never comes.

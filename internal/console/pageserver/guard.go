@@ -103,7 +103,7 @@ func (s *Server) within(next http.HandlerFunc) http.Handler {
 			s.refuse(w, r, http.StatusServiceUnavailable, "Nothing is shown", err.Error())
 			return
 		}
-		ctx, cancel := context.WithCancel(context.WithValue(r.Context(), sessionKey{}, session))
+		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), sessionKey{}, session), session.before.Sub(s.Now()))
 		defer cancel()
 		defer context.AfterFunc(session.ctx, cancel)() //nolint:contextcheck // the session's life is not the request's
 		next(w, r.WithContext(ctx))
