@@ -81,3 +81,16 @@ func TestWhatIsNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// Of a key in a log whose lines begin with the log's name or a time, the lines that are left go, too, if the first ones were cut off.
+func TestEndOfAKeyInALog(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("aB3/", 16)
+	for name, prefix := range map[string]string{"none": "", "log": "user-data | ", "kubelet": "2026-11-20T12:00:00.123456Z stderr F ", "syslog": "Nov 20 12:00:00 ip-172-31-0-4 cloud-init[812]: "} {
+		before := prefix + "the key is below\n"
+		got, count := redaction.Text(before + prefix + line + "\n" + prefix + line + "\n" + prefix + line[:8] + "==\n" + prefix + "-----END RSA PRIVATE KEY-----\nafter")
+		if strings.Contains(got, line[:8]) || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, "after") || count[redaction.PrivateKey] == 0 {
+			t.Errorf("%s: %q, %v", name, got, count)
+		}
+	}
+}

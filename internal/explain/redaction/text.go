@@ -65,7 +65,8 @@ func lazily(expression string) func() *regexp.Regexp {
 // blocks are the rules about several lines.
 var blocks = []rule{
 	{PrivateKey, lazily(`(?s)-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\z)`)},
-	// The end of a key whose beginning was cut off.
+	// The end of a key whose beginning was cut off, on lines of a log that may begin with the log's name or a time.
+	{PrivateKey, lazily(`(?m)(?:^(?:[^\n]{0,120}[^\nA-Za-z0-9+/=])?[A-Za-z0-9+/=]{48,120}\r?\n)*(?:^(?:[^\n]{0,120}[^\nA-Za-z0-9+/=])?[A-Za-z0-9+/=]{1,120}\r?\n)?^[^\n]{0,120}-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----`)},
 	{PrivateKey, lazily(`(?:[A-Za-z0-9+/=]{1,120}(?:\\[rn]|\s)+)*-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----`)},
 }
 
