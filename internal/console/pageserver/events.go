@@ -155,24 +155,44 @@ func (s *Server) follow(ctx context.Context, h held, at *url.URL, wanted string,
 	}()
 }
 
-// lineWriter sends whole lines, each made safe and bounded.
+// lineWriter sends whole lines, each made safe and bounded. A write may end anywhere, also within a line or a key.
 type lineWriter struct {
 	ctx     context.Context //nolint:containedctx // io.Writer has none
 	to      chan<- []string
 	partial []byte
+	// rest says that a line was too long, and is left out until it ends; key how many lines more may be those of a private key.
+	rest bool
+	key  int
 }
+
+const (
+	// mostHeld is how much of a line is waited for, in bytes: a secret may be anywhere in it.
+	mostHeld = 64 << 10
+	// keyLines is more than a private key has in PEM, and keyBegins what is before its lines.
+	keyLines  = 100
+	keyBegins = "-----BEGIN PRIVATE KEY\n"
+)
 
 // Write implements io.Writer.
 func (l *lineWriter) Write(data []byte) (int, error) {
+	written := len(data)
+	if l.rest {
+		_, after, ended := bytes.Cut(data, []byte("\n"))
+		if !ended {
+			return written, nil
+		}
+		data, l.rest = after, false
+	}
 	l.partial = append(l.partial, data...)
 	end := bytes.LastIndexByte(l.partial, '\n')
 	if end < 0 {
-		if len(l.partial) <= mostLine {
-			return len(data), nil
+		if len(l.partial) <= mostHeld {
+			return written, nil
 		}
-		end = len(l.partial)
+		end, l.rest = mostLine, true
+		l.partial = l.partial[:mostLine]
 	}
-	text, _ := redaction.Text(strings.ToValidUTF8(string(l.partial[:end]), "\uFFFD"))
+	text := l.clean(strings.ToValidUTF8(string(l.partial[:end]), "\uFFFD"))
 	l.partial = append([]byte{}, l.partial[min(end+1, len(l.partial)):]...)
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -183,8 +203,27 @@ func (l *lineWriter) Write(data []byte) (int, error) {
 	}
 	select {
 	case l.to <- lines:
-		return len(data), nil
+		return written, nil
 	case <-l.ctx.Done():
 		return 0, l.ctx.Err()
 	}
+}
+
+// clean takes secrets out of lines. A private key may have begun in lines before them, and may go on in those that come.
+func (l *lineWriter) clean(text string) string {
+	if l.key > 0 {
+		text = keyBegins + text
+	}
+	begun := strings.LastIndex(text, "-----BEGIN ")
+	open := begun >= 0 && strings.Contains(text[begun:], "PRIVATE KEY") && !strings.Contains(text[begun:], "-----END ")
+	switch {
+	case !open:
+		l.key = 0
+	case l.key > 0 && strings.HasPrefix(text[begun:], keyBegins):
+		l.key = max(0, l.key-strings.Count(text, "\n"))
+	default:
+		l.key = keyLines
+	}
+	text, _ = redaction.Text(text)
+	return text
 }

@@ -138,6 +138,18 @@ func TestLogsAreFollowed(t *testing.T) {
 	if data := until(t, events, "log", "xxx"); len(data) > 5000 {
 		t.Errorf("a long line has %d bytes", len(data))
 	}
+	// A key may come in parts, and a line without an end: neither has a secret told by where it was cut.
+	body := strings.Repeat("aB3/", 16)
+	for _, line := range []string{"user-data | -----BEGIN RSA PRIVATE KEY-----", "user-data | " + body, "user-data | " + body, "user-data | -----END RSA PRIVATE KEY-----"} {
+		s.source.More <- line
+	}
+	s.source.More <- strings.Repeat("y", 1<<17) + body
+	s.source.More <- "the end"
+	for line := ""; !strings.Contains(line, "the end"); {
+		if line = until(t, events, "log", ""); strings.Contains(line, body[:8]) {
+			t.Errorf("a key is told: %s", line)
+		}
+	}
 	on := s.get("/events?logs=on&view=/machines/" + pageservertest.FirstOne).body
 	until(t, on, "beat", "as of")
 	go func() { s.source.More <- "later"; s.source.More <- "later" }()
