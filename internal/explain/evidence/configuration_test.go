@@ -136,7 +136,8 @@ func TestConfiguration(t *testing.T) {
 		"tokens, and no binding":      {[]client.Object{clusterInfo("jws-kubeconfig-abcdef")}, "Cause M-TLS-98"},
 		"no tokens, and no binding":   {[]client.Object{clusterInfo("kubeconfig")}, "Healthy"},
 		"tokens and a binding":        {[]client.Object{clusterInfo("jws-kubeconfig-abcdef"), binding("system:node-bootstrapper", "Group", "system:bootstrappers:kubeadm:default-node-token")}, "Healthy"},
-		"no controller manager":       {[]client.Object{lease("kube-system", "kube-controller-manager", time.Hour), lease("kube-system", "kube-scheduler", 0)}, "Cause M-READY-99"},
+		"no controller manager":       {[]client.Object{lease("kube-system", "kube-controller-manager", time.Hour), lease("kube-system", "kube-scheduler", 0), lease("kube-system", "apiserver-x", 5*time.Second)}, "Cause M-READY-99"},
+		"a node's clock is ahead":     {[]client.Object{lease("kube-system", "kube-controller-manager", 0), lease("kube-system", "kube-scheduler", 0), lease(corev1.NamespaceNodeLease, "b", -time.Hour)}, "Healthy"},
 		"all is as old":               {[]client.Object{lease("kube-system", "kube-controller-manager", time.Hour), lease("kube-system", "kube-scheduler", time.Hour)}, "Healthy"},
 		"somebody's lease is old":     {[]client.Object{lease("kube-system", "my-leader", time.Hour), lease("kube-system", "kube-scheduler", 0)}, "Healthy"},
 		"a lease that is never taken": {[]client.Object{&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-scheduler"}}, lease("kube-system", "x", 0)}, "Healthy"},
@@ -173,7 +174,7 @@ func TestConfigurationThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A Node whose Lease is old has stopped, though it still says that it is Ready; old is compared with other nodes.
+// A Node whose Lease is old has stopped, though it still says that it is Ready. Old is compared with other nodes, and one alone of them may have a clock that is ahead.
 func TestLeaseOfANode(t *testing.T) {
 	t.Parallel()
 	ready := func(name string) *corev1.Node {
@@ -187,7 +188,10 @@ func TestLeaseOfANode(t *testing.T) {
 		want    string
 	}{
 		"both are renewed": {[]client.Object{lease(leases, "a", 5*time.Second), lease(leases, "b", 0)}, "Healthy"},
-		"its own is old":   {[]client.Object{lease(leases, "a", 2*time.Minute), lease(leases, "b", 0)}, "Cause M-READY-65"},
+		"its own is old":   {[]client.Object{lease(leases, "a", 2*time.Minute), lease(leases, "b", 0), lease("kube-system", "kube-scheduler", 0)}, "Cause M-READY-65"},
+		"beside two":       {[]client.Object{lease(leases, "a", 2*time.Minute), lease(leases, "b", 0), lease(leases, "c", 10*time.Second)}, "Cause M-READY-65"},
+		"one is ahead":     {[]client.Object{lease(leases, "a", 0), lease(leases, "b", -time.Hour), lease("kube-system", "kube-scheduler", 0)}, "Healthy"},
+		"who is ahead?":    {[]client.Object{lease(leases, "a", 0), lease(leases, "b", -time.Hour)}, "Healthy"},
 		"both are old":     {[]client.Object{lease(leases, "a", time.Hour), lease(leases, "b", time.Hour)}, "Healthy"},
 		"the other's is":   {[]client.Object{lease(leases, "a", 0), lease(leases, "b", time.Hour)}, "Healthy"},
 		"it has none":      {[]client.Object{lease(leases, "b", 0)}, "Healthy"},

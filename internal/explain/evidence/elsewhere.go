@@ -33,6 +33,8 @@ type Elsewhere struct {
 	TokenJoins bool
 	// seen reports whether the bindings could be read.
 	seen bool
+	// nodesAt and allAt are the newest confirmed renewals of nodes' Leases and of all.
+	nodesAt, allAt time.Time
 }
 
 // ReadElsewhere reads what a cluster elsewhere has besides its Nodes and requests, which were read before.
@@ -56,6 +58,8 @@ func (s *Snapshot) ReadElsewhere(ctx context.Context, name string, api client.Re
 		}
 	}
 	c.Elsewhere = &Elsewhere{Bindings: bindings.Items, Nodes: nodes.Items, Leaders: leaders.Items, seen: unbound == nil}
+	c.Elsewhere.nodesAt = confirmedRenewal(nodes.Items, leaders.Items)
+	c.Elsewhere.allAt = confirmedRenewal(slices.Concat(nodes.Items, leaders.Items), nil)
 	var info corev1.ConfigMap
 	if readOne(ctx, api, Place{Namespace: "kube-public", Name: "cluster-info"}, &info) == nil { // without one nobody joins by a token
 		for key := range info.Data {
@@ -82,7 +86,7 @@ func (s *Snapshot) ClusterElsewhere(name string) diagnosis.Facts {
 			Text: "there is a bootstrap token, and no ClusterRoleBinding gives system:bootstrappers, or a group in it, the ClusterRole " + roleBootstrapper,
 		})
 	}
-	newest := newestRenewal(append(slices.Clone(e.Nodes), e.Leaders...))
+	newest := e.allAt
 	for _, l := range e.Leaders {
 		leader := l.Name == "kube-controller-manager" || l.Name == "kube-scheduler"
 		if at, stale := staleSince(l, newest); leader && stale {
@@ -102,16 +106,27 @@ func bindsBootstrappers(b rbacv1.ClusterRoleBinding) bool {
 	})
 }
 
-// newestRenewal is when the newest of Leases was renewed. Leases are compared with each other: the clock of this host may
-// be another than that of the cluster.
-func newestRenewal(leases []coordinationv1.Lease) time.Time {
-	var newest time.Time
-	for _, l := range leases {
-		if at := l.Spec.RenewTime; at != nil && at.After(newest) {
-			newest = at.UTC()
+// confirmedRenewal is when the newest of Leases was renewed, of those that another of them, or one of others, was renewed at about
+// the same time as; zero if there is none. Leases are compared with each other: the clock of this host may be another than
+// that of the cluster. Each holder writes its own time, so that one clock that is ahead must not make all others look stopped.
+func confirmedRenewal(leases, others []coordinationv1.Lease) time.Time {
+	type renewal struct {
+		at    time.Time
+		other bool
+	}
+	var all []renewal
+	for i, l := range slices.Concat(leases, others) {
+		if l.Spec.RenewTime != nil {
+			all = append(all, renewal{l.Spec.RenewTime.UTC(), i >= len(leases)})
 		}
 	}
-	return newest
+	slices.SortFunc(all, func(a, b renewal) int { return b.at.Compare(a.at) })
+	for i, r := range all {
+		if !r.other && (i > 0 && all[i-1].at.Sub(r.at) <= leaseStale || i+1 < len(all) && r.at.Sub(all[i+1].at) <= leaseStale) {
+			return r.at
+		}
+	}
+	return time.Time{}
 }
 
 // staleSince is when a Lease was renewed last, if that is long before the newest.
@@ -127,7 +142,7 @@ func (c Cluster) ofLease(node string) []diagnosis.Evidence {
 	if c.Elsewhere == nil {
 		return nil
 	}
-	newest := newestRenewal(c.Elsewhere.Nodes)
+	newest := c.Elsewhere.nodesAt
 	for _, l := range c.Elsewhere.Nodes {
 		if at, stale := staleSince(l, newest); l.Name == node && stale {
 			return []diagnosis.Evidence{{
