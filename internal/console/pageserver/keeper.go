@@ -19,8 +19,8 @@ const (
 	// followed by a pause of pauseShare times as long, so that the console takes a fifth of a processor at most.
 	leastPause = time.Second
 	pauseShare = 4
-	// readTime is how long a reading may take.
-	readTime = 30 * time.Second
+	// readTime is how long a reading may take, and patience how long a request waits for one. It is less than an answer may take.
+	readTime, patience = 30 * time.Second, 10 * time.Second
 )
 
 // held is the newest reading.
@@ -124,14 +124,25 @@ func (k *keeper) newest() held {
 	defer k.mu.Unlock()
 	h := k.held
 	if h.err != nil && h.reading != nil {
-		h.facts.Wrong.Unseen = append(slices.Clip(h.facts.Wrong.Unseen),
-			diagnosis.Unseen{What: fmt.Sprintf("anything since %s", h.facts.At.UTC().Format(time.TimeOnly+" UTC")), Why: h.err.Error()})
+		h = h.until(h.err)
 	}
 	return h
 }
 
-// younger waits for a reading that is at most so old.
+// until is a reading with why there is no newer one.
+func (h held) until(why error) held {
+	h.facts.Wrong.Unseen = append(slices.Clip(h.facts.Wrong.Unseen),
+		diagnosis.Unseen{What: fmt.Sprintf("anything since %s", h.facts.At.UTC().Format(time.TimeOnly+" UTC")), Why: why.Error()})
+	return h
+}
+
+// errSilent says that a reading takes long.
+var errSilent = fmt.Errorf("the installation has not answered for %d seconds: it is asked again", int(patience.Seconds()))
+
+// younger waits for a reading that is at most so old. An older one is returned with why if that takes long.
 func (k *keeper) younger(ctx context.Context, age time.Duration) (held, error) {
+	late := time.NewTimer(patience)
+	defer late.Stop()
 	for {
 		h := k.newest()
 		if !h.at.IsZero() && k.now().Sub(h.at) <= age {
@@ -143,6 +154,11 @@ func (k *keeper) younger(ctx context.Context, age time.Duration) (held, error) {
 		k.want()
 		select {
 		case <-h.next:
+		case <-late.C:
+			if h.reading == nil {
+				return h, errSilent
+			}
+			return h.until(errSilent), nil
 		case <-ctx.Done():
 			return h, ctx.Err()
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -336,4 +337,34 @@ func TestSilentInstallation(t *testing.T) {
 	if w := silent.ask(http.MethodGet, "/"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the management plane is not running") {
 		t.Errorf("of which nothing was ever seen: %d %s", w.Code, w.Body)
 	}
+}
+
+// An installation that hangs keeps nobody longer than an answer may take: what was seen before is there with why it is not newer,
+// and without that it is said that nothing can be seen.
+func TestHangingInstallation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, pageservertest.World()).enter()
+		b.ask(http.MethodGet, "/")
+		b.source.Hang()
+		hanging := pageservertest.NewSource(view.Facts{})
+		hanging.Hang()
+		never := newBenchOf(t, hanging).enter()
+		for _, path := range []string{"/", "/api/overview", "/api/explain"} {
+			for name, test := range map[string]struct {
+				*bench
+				code int
+				says string
+			}{
+				"before": {b, http.StatusOK, "anything since 12:00:00 UTC"},
+				"never":  {never, http.StatusServiceUnavailable, "the installation has not answered for 10 seconds"},
+			} {
+				test.later(time.Hour)
+				began := time.Now()
+				w := test.ask(http.MethodGet, path)
+				if took := time.Since(began); w.Code != test.code || !strings.Contains(w.Body.String(), test.says) || took > 10*time.Second {
+					t.Errorf("%s, seen %s: %d after %v, %.300s", path, name, w.Code, took, w.Body)
+				}
+			}
+		}
+	})
 }

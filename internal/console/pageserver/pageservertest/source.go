@@ -65,6 +65,7 @@ type Source struct {
 	facts view.Facts
 	err   error
 	reads int
+	hangs bool
 	// Lines are those of all machines' logs.
 	Lines []string
 	// More has lines that come while logs are followed.
@@ -81,6 +82,13 @@ func (s *Source) Set(f view.Facts, err error) {
 	s.facts, s.err = f, err
 }
 
+// Hang has readings last until they are given up.
+func (s *Source) Hang() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangs = true
+}
+
 // Reads is how often it was read.
 func (s *Source) Reads() int {
 	s.mu.Lock()
@@ -89,10 +97,16 @@ func (s *Source) Reads() int {
 }
 
 // Read implements pageserver.Source.
-func (s *Source) Read(context.Context) (pageserver.Reading, error) {
+func (s *Source) Read(ctx context.Context) (pageserver.Reading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
+	if s.hangs {
+		s.mu.Unlock()
+		<-ctx.Done()
+		s.mu.Lock()
+		return nil, ctx.Err()
+	}
 	if s.err != nil {
 		return nil, s.err
 	}
