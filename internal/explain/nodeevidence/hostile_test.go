@@ -3,7 +3,9 @@
 package nodeevidence_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +93,18 @@ func TestLogsAreCleaned(t *testing.T) {
 	}
 	if len(r.Other) == 0 {
 		t.Error("there is no evidence")
+	}
+}
+
+// A journal that hangs is asked once, and the node is explained by the rest.
+func TestJournalThatHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "al2023")
+	w.ended("kubelet.service", "failed", "failed", "E1120 never read")
+	w.silent = fmt.Errorf("reading the journal: %w", context.DeadlineExceeded)
+	r := w.report()
+	if w.looks != 1 || len(r.Unseen) == 0 || len(r.Other) == 0 && len(r.Causes) == 0 {
+		t.Errorf("asked %d times: %+v", w.looks, r)
 	}
 }
 

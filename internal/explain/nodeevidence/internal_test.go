@@ -3,6 +3,7 @@
 package nodeevidence
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -69,6 +70,10 @@ func TestJournalctl(t *testing.T) {
 	}
 	if _, err := script("exit 3").Lines(t.Context(), "kubelet.service", time.Time{}, 7); err == nil {
 		t.Error("a failure is none")
+	}
+	began := time.Now()
+	if _, err := script("sleep 60 &\nexec sleep 60").Lines(t.Context(), "kubelet.service", time.Time{}, 7); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 30*time.Second {
+		t.Errorf("one that hangs: %v after %v", err, time.Since(began))
 	}
 	lines, err = script(`head -c 20000000 /dev/zero`).Lines(t.Context(), "kubelet.service", time.Time{}, 7)
 	if err != nil || len(lines) != 0 {

@@ -4,9 +4,9 @@ package nodeevidence
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -25,6 +25,9 @@ type Line struct {
 // maxLines is how many lines of a unit are read, from the end.
 const maxLines = 5000
 
+// lookTime is how long systemctl and journalctl may take, each time. A journal may be damaged, or on a disk that hangs.
+const lookTime = 8 * time.Second
+
 // Journal is systemd's.
 type Journal interface {
 	// Lines returns the last lines of a unit since a moment, in their order; of the boot that runs if it is zero.
@@ -42,21 +45,24 @@ func (j Journalctl) Lines(ctx context.Context, unit string, since time.Time, mos
 	} else {
 		args = append(args, "--since=@"+strconv.FormatInt(since.Unix(), 10))
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, string(j), args...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("reading the journal: %w", err)
+	var out beginning
+	cmd.Stdout, cmd.WaitDelay = &out, time.Second
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("reading the journal of %s: %w", unit, cmp.Or(ctx.Err(), err))
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("reading the journal: %w", err)
-	}
-	raw, unread := io.ReadAll(io.LimitReader(out, maxJournal))
-	_, _ = io.Copy(io.Discard, out) // so that journalctl ends
-	if err := cmd.Wait(); err != nil || unread != nil {
-		return nil, fmt.Errorf("reading the journal of %s: %w", unit, orElse(err, unread))
-	}
-	return parseJournal(raw), nil
+	return parseJournal(out), nil
+}
+
+// beginning keeps the first maxJournal bytes of what is written.
+type beginning []byte
+
+// Write implements io.Writer.
+func (b *beginning) Write(data []byte) (int, error) {
+	*b = append(*b, data[:min(len(data), maxJournal-len(*b))]...)
+	return len(data), nil
 }
 
 // maxJournal is how much is read of what journalctl prints, in bytes.
@@ -109,11 +115,4 @@ func afterLine(raw []byte) []byte {
 		return rest
 	}
 	return nil
-}
-
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }

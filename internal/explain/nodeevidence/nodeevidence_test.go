@@ -32,6 +32,8 @@ type world struct {
 	t                              *testing.T
 	root                           string
 	units                          map[string]systemd.Unit
+	silent                         error // of the journal
+	looks                          int   // at it
 	journal                        map[string][]nodeevidence.Line
 	answer, healthz, runtime, role error
 	clock                          time.Time
@@ -129,6 +131,10 @@ func (w *world) ShowAll(_ context.Context, names ...string) ([]systemd.Unit, err
 }
 
 func (w *world) Lines(_ context.Context, unit string, since time.Time, most int) ([]nodeevidence.Line, error) {
+	w.looks++
+	if w.silent != nil {
+		return nil, w.silent
+	}
 	lines := slices.DeleteFunc(slices.Clone(w.journal[unit]), func(l nodeevidence.Line) bool { return l.Time.Before(since) })
 	return lines[max(0, len(lines)-most):], nil
 }

@@ -4,6 +4,7 @@ package nodeevidence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ func (r *reading) readUnits(ctx context.Context) {
 	if r.Units == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	units, err := r.Units.ShowAll(ctx, append([]string{kubeletUnit, containerdUnit}, nodeadm...)...)
 	if err != nil {
 		r.unseen("systemd's units", err)
@@ -54,6 +57,7 @@ func (r *reading) readLog(ctx context.Context) {
 	}
 	if err != nil {
 		r.unseen("the kubelet's log", err)
+		r.silent(err)
 	}
 	for _, line := range r.lines {
 		if e, ok := evidence.KubeletLine([]byte(line.Text), r.object(), look); ok {
@@ -111,8 +115,16 @@ func (r *reading) lastWords(ctx context.Context, unit string) []Line {
 	lines, err := r.Journal.Lines(ctx, unit, time.Time{}, lastWords)
 	if err != nil {
 		r.unseen("the log of "+unit, err)
+		r.silent(err)
 	}
 	return lines[max(0, len(lines)-lastWords):]
+}
+
+// silent has a journal that does not answer be asked no more.
+func (r *reading) silent(err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.Journal = nil
+	}
 }
 
 func texts(lines []Line) []string {
