@@ -155,10 +155,10 @@ const maxText = 2048
 // add adds evidence, whose text may have secrets until then.
 func (r *reading) add(e diagnosis.Evidence) {
 	e.Object = r.object()
-	if len(e.Text) > maxText { // the last words say most
+	e.Text, _ = redaction.Text(e.Text) // before it is cut: the name of a secret may be far before its end
+	if len(e.Text) > maxText {         // the last words say most
 		e.Text = "…" + strings.ToValidUTF8(e.Text[len(e.Text)-maxText:], "")
 	}
-	e.Text, _ = redaction.Text(e.Text)
 	r.facts.Evidence = append(r.facts.Evidence, e)
 }
 

@@ -96,6 +96,31 @@ func TestLogsAreCleaned(t *testing.T) {
 	}
 }
 
+// A secret is found before a text is cut, and a key that is on several lines of a log.
+func TestSecretsThatAreCut(t *testing.T) {
+	t.Parallel()
+	body := strings.Repeat("aB3/", 16)
+	for name, change := range map[string]func(w *world){
+		"a long value": func(w *world) {
+			w.ended("kubelet.service", "failed", "failed", `E1120 password="`+strings.Repeat("hunter2-aB3/", 300)+`"`)
+		},
+		"a key": func(w *world) {
+			w.ended("kubelet.service", "failed", "failed", "-----BEGIN RSA PRIVATE KEY-----", body, body, "-----END RSA PRIVATE KEY-----", "E1120 it ends")
+		},
+		"the end of a key": func(w *world) {
+			w.ended("nodeadm-config.service", "failed", "failed", body, body, "-----END RSA PRIVATE KEY-----", "E1120 it ends")
+		},
+	} {
+		w := newWorld(t, "al2023")
+		change(w)
+		r := w.report()
+		told := fmt.Sprintf("%+v", r)
+		if strings.Contains(told, "aB3/") || !strings.Contains(told, "[left out: ") && !strings.Contains(told, "it ends") {
+			t.Errorf("%s: %s", name, told)
+		}
+	}
+}
+
 // A journal that hangs is asked once, and the node is explained by the rest.
 func TestJournalThatHangs(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
+	"muster.dev/muster/internal/explain/redaction"
 	"muster.dev/muster/internal/platform/systemd"
 )
 
@@ -117,7 +118,7 @@ func (r *reading) lastWords(ctx context.Context, unit string) []Line {
 		r.unseen("the log of "+unit, err)
 		r.silent(err)
 	}
-	return lines[max(0, len(lines)-lastWords):]
+	return withoutKeys(lines[max(0, len(lines)-lastWords):])
 }
 
 // silent has a journal that does not answer be asked no more.
@@ -125,6 +126,20 @@ func (r *reading) silent(err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		r.Journal = nil
 	}
+}
+
+// withoutKeys are lines without private keys, which can be known by all of their lines together alone. If there is one, all
+// lines have the time of the last: which of them are left is not known.
+func withoutKeys(lines []Line) []Line {
+	text, found := redaction.Text(strings.Join(texts(lines), "\n"))
+	if found[redaction.PrivateKey] == 0 {
+		return lines
+	}
+	var left []Line
+	for line := range strings.SplitSeq(text, "\n") {
+		left = append(left, Line{lines[len(lines)-1].Time, line})
+	}
+	return left
 }
 
 func texts(lines []Line) []string {
