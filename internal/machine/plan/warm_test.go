@@ -41,8 +41,10 @@ func TestWithPool(t *testing.T) {
 			{Take: "boots", Reason: "the group has 1 of 4 machines, and this one boots in its warm pool"},
 		}},
 		{"of those that have booted, the one in the zone with the fewest", 3, plan.Pool{}, []plan.Machine{
-			{Name: "a", Zone: "z1", Created: at(1), Joined: true, Ready: true}, {Name: "w", Zone: "z1", Created: at(2), Warm: true, Prepared: true},
-			{Name: "v", Zone: "z2", Created: at(3), Warm: true, Prepared: true}, {Name: "u", Zone: "z3", Created: at(1), Warm: true},
+			{Name: "a", Zone: "z1", Created: at(1), Joined: true, Ready: true},
+			{Name: "w", Zone: "z1", Created: at(2), Warm: true, Prepared: true},
+			{Name: "v", Zone: "z2", Created: at(3), Warm: true, Prepared: true},
+			{Name: "u", Zone: "z3", Created: at(1), Warm: true},
 		}, []plan.Action{
 			{Take: "v", Reason: "the group has 1 of 3 machines, and this one is in its warm pool"},
 			{Take: "w", Reason: "the group has 1 of 3 machines, and this one is in its warm pool"},
