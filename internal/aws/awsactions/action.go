@@ -70,7 +70,7 @@ func Services() []Service {
 		{Name: "eks", Actions: eksActions(), Resources: eksResources()},
 		{Name: "eks-auth", Actions: eksauthActions(), Resources: eksauthResources()},
 		{Name: "arc-zonal-shift", Actions: zonalShiftActions(), Resources: zonalShiftResources()},
-		{Name: "ec2", Actions: append(ec2Actions(), ec2ImageActions()...), Resources: ec2Resources()},
+		{Name: "ec2", Actions: slices.Concat(ec2Actions(), ec2ImageActions(), ec2SpotActions()), Resources: ec2Resources()},
 		{Name: "autoscaling", Actions: autoscalingActions(), Resources: autoscalingResources()},
 		{Name: "cloudformation", Actions: cloudformationActions(), Resources: cloudformationResources()},
 		{Name: "ssm", Actions: ssmActions(), Resources: ssmResources()},

@@ -50,6 +50,7 @@ var (
 	ACLAssociation    = Kind{"aclassoc-", "association ID", "InvalidAssociationID.NotFound", "InvalidAssociationID.NotFound"}
 	KeyPair           = Kind{"key-", "key pair", "InvalidKeyPair.Format", "InvalidKeyPair.NotFound"}
 	DHCPOptions       = Kind{"dopt-", "dhcpOptions ID", "InvalidDhcpOptionsId.Malformed", "InvalidDhcpOptionID.NotFound"}
+	SpotRequest       = Kind{"sir-", "spot instance request ID", "InvalidSpotInstanceRequestID.Malformed", "InvalidSpotInstanceRequestID.NotFound"}
 	Reservation       = Kind{Prefix: "r-"} // without codes: a filter alone takes the id of a reservation, and no filter refuses an id
 )
 
@@ -57,7 +58,7 @@ var (
 func Kinds() []Kind {
 	return []Kind{
 		VPC, Subnet, SecurityGroup, SecurityGroupRule, Instance, Image, LaunchTemplate, NetworkInterface, RouteTable, RouteAssociation, InternetGateway,
-		NATGateway, Address, AddressAssoc, NetworkACL, ACLAssociation, KeyPair, DHCPOptions, Reservation,
+		NATGateway, Address, AddressAssoc, NetworkACL, ACLAssociation, KeyPair, DHCPOptions, SpotRequest, Reservation,
 	}
 }
 

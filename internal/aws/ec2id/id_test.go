@@ -29,6 +29,7 @@ func TestIDs(t *testing.T) {
 		"a prefix alone":    {Address, "eipalloc-", "InvalidAllocationID.Malformed"},
 		"an image":          {Image, "ami-1", "InvalidAMIID.Malformed"},
 		"an association":    {AddressAssoc, "eipassoc-1", "InvalidAssociationID.NotFound"},
+		"a spot request":    {SpotRequest, "sir-x", "InvalidSpotInstanceRequestID.Malformed"},
 		"line break":        {Instance, "i-1234abcd\n", "InvalidInstanceID.Malformed"},
 		"a longer prefix":   {RouteTable, "rtbassoc-0a1b2c3d4e5f60718", "InvalidRouteTableId.Malformed"},
 		"something instead": {NetworkACL, strings.Repeat("x", 1000), "InvalidNetworkAclId.Malformed"},

@@ -57,6 +57,7 @@ func Register(f *awsfront.Front, c Config) (instance.Orders, error) {
 	interfaces.Register(f)
 	ec2securitygroup.New(ec2, interfaces, vpcs).Register(f)
 	instances.Register(f)
+	instance.NewSpotRequests(instances).Register(f)
 	fleet.New(ec2, instance.NewLauncher(instances)).Register(f)
 	subnet.New(ec2, gateways, vpcs).Register(f)
 	offerings.RegisterZones(f)

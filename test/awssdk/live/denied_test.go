@@ -112,6 +112,7 @@ func (w *world) named(service, name string) string {
 		{"NetworkAclId", "acl-0123456789abcdef0"},
 		{"AllocationId", "eipalloc-0123456789abcdef0"},
 		{"InstanceId", "i-0123456789abcdef0"},
+		{"SpotInstanceRequestId", "sir-0123456789abcdef0"},
 		{"ImageId", "ami-0123456789abcdef0"},
 		{"SecurityGroupRuleId", "sgr-0123456789abcdef0"},
 		{"GroupId", "sg-0123456789abcdef0"},

@@ -143,6 +143,42 @@ func instanceActions() []action {
 			_, err = w.ec2.CreateFleet(w.ctx(), in)
 			w.refused("InvalidLaunchTemplateName.NotFoundException", err)
 		}},
+		{"DescribeSpotInstanceRequests", func(w *world) {
+			template := need(w.ec2.CreateLaunchTemplate(w.ctx(), &ec2.CreateLaunchTemplateInput{
+				LaunchTemplateName: aws.String("live-spot"), LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(w.notes["ami"])},
+			})).LaunchTemplate
+			out := need(w.ec2.CreateFleet(w.ctx(), &ec2.CreateFleetInput{
+				Type: types.FleetTypeInstant, TagSpecifications: tagged(types.ResourceTypeSpotInstancesRequest),
+				TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot},
+				LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+					LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateId: template.LaunchTemplateId, Version: aws.String("$Latest")},
+					Overrides:                   []types.FleetLaunchTemplateOverridesRequest{{InstanceType: types.InstanceTypeT3Small, SubnetId: aws.String(w.subnets[0])}},
+				}},
+			}))
+			need(w.ec2.DeleteLaunchTemplate(w.ctx(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: template.LaunchTemplateId}))
+			w.notes["spot"] = out.Instances[0].InstanceIds[0]
+			of := &ec2.DescribeSpotInstanceRequestsInput{Filters: []types.Filter{{Name: aws.String("instance-id"), Values: []string{w.notes["spot"]}}}}
+			must(ec2.NewSpotInstanceRequestFulfilledWaiter(w.ec2).Wait(w.ctx(), of, patience))
+			requests := need(w.ec2.DescribeSpotInstanceRequests(w.ctx(), of))
+			w.has(requests, "SpotInstanceRequests[].SpotInstanceRequestId", "SpotInstanceRequests[].InstanceId", "SpotInstanceRequests[].State", "SpotInstanceRequests[].Status.Code", "SpotInstanceRequests[].Status.UpdateTime",
+				"SpotInstanceRequests[].CreateTime", "SpotInstanceRequests[].SpotPrice", "SpotInstanceRequests[].LaunchedAvailabilityZone", "SpotInstanceRequests[].LaunchSpecification.ImageId",
+				"SpotInstanceRequests[].LaunchSpecification.NetworkInterfaces[].SubnetId", "SpotInstanceRequests[].Tags[].Key")
+			w.notes["request"] = *requests.SpotInstanceRequests[0].SpotInstanceRequestId
+		}},
+		{"CancelSpotInstanceRequests", func(w *world) {
+			out := need(w.ec2.CancelSpotInstanceRequests(w.ctx(), &ec2.CancelSpotInstanceRequestsInput{SpotInstanceRequestIds: []string{w.notes["request"]}}))
+			if state := out.CancelledSpotInstanceRequests[0].State; state != types.CancelSpotInstanceRequestStateCancelled {
+				w.Errorf("%s", state)
+			}
+			_, err := w.ec2.CancelSpotInstanceRequests(w.ctx(), &ec2.CancelSpotInstanceRequestsInput{SpotInstanceRequestIds: []string{"sir-0123456789abcdef0"}})
+			w.refused("InvalidSpotInstanceRequestID.NotFound", err)
+			need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: []string{w.notes["spot"]}}))
+			must(ec2.NewInstanceTerminatedWaiter(w.ec2, func(o *ec2.InstanceTerminatedWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), &ec2.DescribeInstancesInput{InstanceIds: []string{w.notes["spot"]}}, patience))
+			closed := need(w.ec2.DescribeSpotInstanceRequests(w.ctx(), &ec2.DescribeSpotInstanceRequestsInput{SpotInstanceRequestIds: []string{w.notes["request"]}}))
+			if code := *closed.SpotInstanceRequests[0].Status.Code; code != "instance-terminated-by-user" {
+				w.Errorf("%s", code)
+			}
+		}},
 		{"DescribeInstances", func(w *world) {
 			out := need(w.ec2.DescribeInstances(w.ctx(), &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"running"}}}}))
 			w.has(

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
@@ -15,6 +16,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/cloud/ec2/template"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/cloud/spotrequest"
 )
 
 // aboutRunInstances are the resources that a request uses and makes. Karpenter's and EKS's own policies name them one
@@ -41,7 +43,7 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 	}
 	zone, vpc := subnet.Spec.AvailabilityZone, a.ec2.ARN(call, "vpc/"+subnet.Spec.VPCID)
 	made := map[string][]string{
-		"ec2:InstanceType": {data.InstanceType}, "ec2:AvailabilityZone": {zone}, "ec2:Tenancy": {"default"}, "ec2:InstanceMarketType": {"on-demand"},
+		"ec2:InstanceType": {data.InstanceType}, "ec2:AvailabilityZone": {zone}, "ec2:Tenancy": {"default"}, "ec2:InstanceMarketType": {string(in.market())},
 		"ec2:MetadataHttpEndpoint": {"enabled"}, "ec2:MetadataHttpTokens": {"required"},
 	}
 	if profile != nil {
@@ -60,6 +62,11 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 	if data.KeyName != "" {
 		targets = append(targets, a.ec2.Target(call, "key-pair", data.KeyName, nil, map[string][]string{"ec2:KeyPairName": {data.KeyName}}))
 	}
+	taggable := map[string]int{"instance": 1, "network-interface": 2}
+	if in.spot && len(tagsOfType(data, spotrequest.Resource)) > 0 { // EC2 asks about a request that gets tags, and about no other one
+		taggable[spotrequest.Resource] = len(targets)
+		targets = append(targets, a.ec2.Target(call, spotrequest.Resource, "*", nil, nil))
+	}
 	if in.LaunchTemplate != nil {
 		used, err := a.templates.AboutTemplate(ctx, call, template.NamedTemplate{LaunchTemplateID: in.LaunchTemplate.LaunchTemplateID, LaunchTemplateName: in.LaunchTemplate.LaunchTemplateName})
 		if err != nil {
@@ -70,17 +77,25 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 		}
 		targets = append(targets, used...)
 	}
-	for i, resource := range []string{"", "instance", "network-interface"} {
-		if set := tagsOfType(data, resource); len(set) > 0 {
-			targets[i] = ec2resource.RequestTags(targets[i], set)
-			creation := targets[i]
-			creation.Action = "ec2:CreateTags"
-			creation = ec2resource.RequestTags(creation, set)
-			creation.Conditions["ec2:CreateAction"] = []string{call.Action}
-			targets = append(targets, creation)
+	return a.addPassRole(ctx, call, aboutTags(call, targets, data, taggable), profile)
+}
+
+// aboutTags adds what IAM is asked about the tags that a request gives what it makes. Taggable has the places of what is
+// made among the targets, by type.
+func aboutTags(call *awsfront.Call, targets []awsfront.Target, data launchtemplate.Data, taggable map[string]int) []awsfront.Target {
+	for _, resource := range slices.Sorted(maps.Keys(taggable)) {
+		set, i := tagsOfType(data, resource), taggable[resource]
+		if len(set) == 0 {
+			continue
 		}
+		targets[i] = ec2resource.RequestTags(targets[i], set)
+		creation := targets[i]
+		creation.Action = "ec2:CreateTags"
+		creation = ec2resource.RequestTags(creation, set)
+		creation.Conditions["ec2:CreateAction"] = []string{call.Action}
+		targets = append(targets, creation)
 	}
-	return a.addPassRole(ctx, call, targets, profile)
+	return targets
 }
 
 // aboutUses are the image, the subnet and the security groups of a launch.

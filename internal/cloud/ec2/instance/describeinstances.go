@@ -53,17 +53,21 @@ func (a *Actions) instances(ctx context.Context, call *awsfront.Call) ([]instanc
 	if err != nil {
 		return nil, err
 	}
+	return view.instances(ctx)
+}
+
+func (v *instanceView) instances(ctx context.Context) ([]instance, error) {
 	var all v1alpha1.MachineList
-	if err := a.ec2.List(ctx, &all); err != nil {
+	if err := v.api.ec2.List(ctx, &all); err != nil {
 		return nil, err
 	}
 	shown := make([]instance, 0, len(all.Items))
 	for i := range all.Items {
 		if all.Items[i].Spec.Fargate == nil { // as on AWS, where they are not the account's
-			shown = append(shown, view.show(&all.Items[i]))
+			shown = append(shown, v.show(&all.Items[i]))
 		}
 	}
-	gone, err := a.terminated(ctx)
+	gone, err := v.api.terminated(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +78,7 @@ func (a *Actions) instances(ctx context.Context, call *awsfront.Call) ([]instanc
 	for i := range gone {
 		m := &gone[i].Machine
 		if !there[m.Name] && m.Spec.Fargate == nil { // its Machine is about to go
-			shown = append(shown, view.showTerminated(m, gone[i].At.Time))
+			shown = append(shown, v.showTerminated(m, gone[i].At.Time))
 		}
 	}
 	return shown, nil

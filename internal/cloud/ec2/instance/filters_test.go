@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/image"
 	"muster.dev/muster/internal/cloud/ec2/keypair"
 	"muster.dev/muster/internal/cloud/ec2/template"
+	"muster.dev/muster/internal/cloud/spotrequest"
 )
 
 // Every filter of instances and of their status is asked about an instance of a node group that runs, and about
@@ -78,4 +79,41 @@ func TestFilters(t *testing.T) {
 		statuses = append(statuses, statusOf(&all[i]))
 	}
 	ec2resourcetest.Golden(t, "testdata/statusfilters.txt", statusNoun(), statuses)
+}
+
+// Every filter of Spot Instance requests is asked about a request with everything, and about requests that lack what it has: a known
+// type, a subnet, a profile, tags.
+func TestSpotRequestFilters(t *testing.T) {
+	const vpc, subnet, group = "vpc-0000000000000000a", "subnet-0000000000000000a", "sg-0000000000000000a"
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	profile := &v1alpha1.IAMInstanceProfile{ObjectMeta: metav1.ObjectMeta{Name: "000000000000.node"}}
+	profile.Spec.Name, profile.Spec.ARN = "node", "arn:aws:iam::000000000000:instance-profile/of/node"
+	full := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "i-0000000000000000a", CreationTimestamp: metav1.NewTime(at), Annotations: map[string]string{annotationKept: keptMonitoring}},
+		Spec: v1alpha1.MachineSpec{
+			Provider: v1alpha1.ProviderLocal, SubnetID: subnet, InstanceType: "m5.large", InstanceProfile: "node", KeyName: "key", SecurityGroupIDs: []string{group}, MarketType: v1alpha1.MarketSpot,
+		},
+		Status: v1alpha1.MachineStatus{ProviderID: v1alpha1.ProviderID("eu-west-1a", "i-0000000000000000a")},
+	}
+	spotrequest.Keep(full, spotrequest.Kept{Tags: v1alpha1.Tags{"team": "blue"}})
+	ec2 := ec2resourcetest.New(
+		t, profile, full,
+		&v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: vpc}, Spec: v1alpha1.VPCSpec{CIDRBlock: "10.0.0.0/16"}},
+		&v1alpha1.Subnet{ObjectMeta: metav1.ObjectMeta{Name: subnet}, Spec: v1alpha1.SubnetSpec{VPCID: vpc, CIDRBlock: "10.0.0.0/24", AvailabilityZone: "eu-west-1a"}},
+		&v1alpha1.SecurityGroup{ObjectMeta: metav1.ObjectMeta{Name: group}, Spec: v1alpha1.SecurityGroupSpec{VPCID: vpc, GroupName: "web"}},
+		&v1alpha1.Machine{ // in no subnet, of no type
+			ObjectMeta: metav1.ObjectMeta{Name: "i-0000000000000000b", CreationTimestamp: metav1.NewTime(at)}, Spec: v1alpha1.MachineSpec{Provider: v1alpha1.ProviderLocal, MarketType: v1alpha1.MarketSpot},
+			Status: v1alpha1.MachineStatus{ProviderID: "elsewhere"},
+		},
+		&v1alpha1.Machine{ // on demand
+			ObjectMeta: metav1.ObjectMeta{Name: "i-0000000000000000c"}, Spec: v1alpha1.MachineSpec{Provider: v1alpha1.ProviderLocal, MarketType: v1alpha1.MarketOnDemand},
+		})
+	all, err := NewSpotRequests(New(ec2, image.New(ec2), keypair.New(ec2), template.New(ec2))).all(t.Context(), &awsfront.Call{Caller: awsfronttest.Caller{}, Service: "ec2"})
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d requests, %v", len(all), err)
+	}
+	for i := range all {
+		all[i].LaunchSpecification.ImageID = "ami-0000000000000000a" // and not the newest
+	}
+	ec2resourcetest.Golden(t, "testdata/spotfilters.txt", spotRequestNoun(), all)
 }

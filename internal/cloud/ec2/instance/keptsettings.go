@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/cloud/spotrequest"
 )
 
 // The settings of instances that are kept and described. But for the one that forbids StopInstances they have no effect:
@@ -20,8 +22,12 @@ const (
 	keptMonitoring = "monitoring"
 )
 
-// keep writes on a machine which of these settings are on.
-func keep(m *v1alpha1.Machine, data launchtemplate.Data) {
+// keep writes on a machine which of these settings are on, and how it is bought: a spot instance with the tags of its request.
+func keep(m *v1alpha1.Machine, in *runInstancesInput, data launchtemplate.Data) {
+	if in.spot {
+		m.Spec.MarketType = v1alpha1.MarketSpot
+		spotrequest.Keep(m, spotrequest.Kept{Tags: awsresource.KeptTags(tagsOfType(data, spotrequest.Resource))})
+	}
 	var kept []string
 	for _, setting := range []struct {
 		name string

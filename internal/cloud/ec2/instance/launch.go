@@ -66,9 +66,6 @@ func (l Launcher) Plan(ctx context.Context, of Launch) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of.Spot {
-		wanted.machine.Spec.MarketType = v1alpha1.MarketSpot
-	}
 	return &Plan{in, wanted}, nil
 }
 
@@ -79,16 +76,7 @@ func (l Launcher) AboutLaunch(ctx context.Context, call *awsfront.Call, of Launc
 	if lost(err) != nil {
 		return nil, err
 	}
-	targets, err := l.actions.aboutRunInstances(ctx, call, in)
-	if err != nil || !of.Spot {
-		return targets, err
-	}
-	for _, target := range targets {
-		if target.Conditions["ec2:InstanceMarketType"] != nil {
-			target.Conditions["ec2:InstanceMarketType"] = []string{string(v1alpha1.MarketSpot)}
-		}
-	}
-	return targets, nil
+	return l.actions.aboutRunInstances(ctx, call, in)
 }
 
 // Fits returns for how many of the instances of a plan there is room: between 1 and most, or EC2's error for what is
@@ -125,6 +113,7 @@ func (l Launcher) inputOf(ctx context.Context, of Launch) (*runInstancesInput, e
 	in := &runInstancesInput{
 		Data: of.Data, SubnetID: of.SubnetID, MinCount: new(int32(1)), MaxCount: new(int32(1)),
 		LaunchTemplate: &versionOfTemplate{of.Template.LaunchTemplateID, of.Template.LaunchTemplateName, of.Version}, refused: of.Refused,
+		spot: of.Spot,
 	}
 	base, err := l.actions.launchData(ctx, &runInstancesInput{LaunchTemplate: in.LaunchTemplate, refused: of.Refused})
 	if err != nil {

@@ -46,15 +46,13 @@ func (l Orders) About(ctx context.Context, call *awsfront.Call, o scalinglaunch.
 	targets, err := l.a.aboutRunInstances(ctx, call, &runInstancesInput{
 		Data: launchtemplate.Data{InstanceType: o.InstanceType}, SubnetID: o.SubnetID,
 		LaunchTemplate: &versionOfTemplate{LaunchTemplateID: o.Template.ID, LaunchTemplateName: o.Template.Name, Version: o.Template.Version},
+		spot:           o.Spot,
 	})
 	for i := range targets {
 		if targets[i].Action == "" {
 			targets[i].Action = "ec2:RunInstances"
 		}
 		targets[i].Conditions["ec2:Region"] = []string{l.a.ec2.Region}
-		if o.Spot && targets[i].Conditions["ec2:InstanceMarketType"] != nil {
-			targets[i].Conditions["ec2:InstanceMarketType"] = []string{string(v1alpha1.MarketSpot)}
-		}
 	}
 	return targets, err
 }
@@ -76,9 +74,6 @@ func (l Orders) Launch(ctx context.Context, o scalinglaunch.Order) error {
 	}
 	m := wanted.machine
 	m.Name, m.Spec.ScalingGroup, m.Spec.ProtectedFromScaleIn = o.ID, &o.Group, o.Protected
-	if o.Spot {
-		m.Spec.MarketType = v1alpha1.MarketSpot
-	}
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationLaunchCause, o.Cause)
 	if len(o.Tags) > 0 {
 		tags := maps.Clone(m.Spec.Tags)
@@ -123,7 +118,7 @@ func (l Orders) resolve(ctx context.Context, o scalinglaunch.Order) (*runInstanc
 	}
 	data.InstanceType = cmp.Or(o.InstanceType, data.InstanceType)
 	one := int32(1)
-	in := &runInstancesInput{Data: data, MinCount: &one, MaxCount: &one}
+	in := &runInstancesInput{Data: data, MinCount: &one, MaxCount: &one, spot: o.Spot}
 	switch {
 	case data.Placement != nil && data.Placement.AvailabilityZone != "":
 		in.Placement = nil // the group's subnets decide

@@ -21,6 +21,7 @@ import (
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/ec2id"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/spotrequest"
 	"muster.dev/muster/internal/machine/instancetype"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/power"
@@ -96,7 +97,7 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		shown.requester = shown.owner
 	}
 	if m.Spec.MarketType == v1alpha1.MarketSpot {
-		shown.InstanceLifecycle, shown.SpotInstanceRequestID = string(v1alpha1.MarketSpot), spotRequestOf(m.Name)
+		shown.InstanceLifecycle, shown.SpotInstanceRequestID = string(v1alpha1.MarketSpot), spotrequest.ID(m.Name)
 	}
 	if keeps(m, keptMonitoring) {
 		shown.Monitoring = monitoring{"enabled"}
@@ -131,18 +132,10 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		own.IPv4Prefixes = PrefixesOf(m, shown.VpcID, maps.Values(v.subnets))
 		shown.NetworkInterfaces = append(shown.NetworkInterfaces, own)
 	}
-	if since := downSince(m); !since.IsZero() {
-		shown.StateTransitionReason, shown.StateReason = ended(since)
+	if shown.downSince = downSince(m); !shown.downSince.IsZero() {
+		shown.StateTransitionReason, shown.StateReason = ended(shown.downSince)
 	}
 	return shown
-}
-
-// spotRequestOf is the id of the spot request of an instance. There is no request to describe: Karpenter and others take
-// an instance with an id for a spot instance.
-func spotRequestOf(id string) string {
-	const digits = 8
-	own := strings.TrimPrefix(id, ec2id.Instance.Prefix)
-	return "sir-" + own[:min(digits, len(own))]
 }
 
 // downSince is when an instance was asked to end or to stop; zero if it is to run.
@@ -178,6 +171,7 @@ func (v *instanceView) showTerminated(m *v1alpha1.Machine, at time.Time) instanc
 	if m.DeletionTimestamp != nil {
 		at = m.DeletionTimestamp.Time
 	}
+	shown.downSince = at
 	shown.StateTransitionReason, shown.StateReason = ended(at)
 	return shown
 }

@@ -78,7 +78,7 @@ func (a *Actions) wantedInstances(ctx context.Context, in *runInstancesInput) (*
 			KeyName: data.KeyName, UserData: raw, Tags: awsresource.KeptTags(tags), DisableAPITermination: data.DisableAPITermination != nil && *data.DisableAPITermination,
 		},
 	}
-	keep(m, data)
+	keep(m, in, data)
 	if profile != nil {
 		m.Spec.InstanceProfile = profile.Spec.Name
 	}

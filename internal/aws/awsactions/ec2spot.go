@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awsactions
+
+func ec2SpotActions() []Action {
+	return []Action{
+		{Name: "DescribeSpotInstanceRequests", Mark: Real},
+		{Name: "CancelSpotInstanceRequests", Mark: Record, Resources: []string{"spot-instances-request"}},
+	}
+}

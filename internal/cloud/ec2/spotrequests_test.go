@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/machine/terminated"
+)
+
+// spotTags are tags of a launch for the request of a spot instance.
+const spotTags = "&TagSpecification.3.ResourceType=spot-instances-request&TagSpecification.3.Tag.1.Key=team&TagSpecification.3.Tag.1.Value=blue"
+
+// spotWorld has an instance on demand and a spot instance, whose machine is returned.
+func spotWorld(t *testing.T) (w *world, spot *v1alpha1.Machine, request string) {
+	t.Helper()
+	w = runWorld(t)
+	w.ask(fleetRequest(1, "on-demand", "t3.small"), 200)
+	w.ask(fleetRequest(1, "spot", "t3.small")+spotTags, 200)
+	for _, m := range w.machines() {
+		if m.Spec.MarketType == v1alpha1.MarketSpot {
+			spot = m.DeepCopy()
+		}
+	}
+	return w, spot, "sir-" + strings.TrimPrefix(spot.Name, "i-")
+}
+
+func TestDescribeSpotInstanceRequests(t *testing.T) {
+	w, spot, request := spotWorld(t)
+	answer := w.ask("DescribeSpotInstanceRequests", 200, "<spotInstanceRequestId>"+request+"</spotInstanceRequestId>", "<instanceId>"+spot.Name+"</instanceId>", "<state>active</state>", "<code>fulfilled</code>",
+		"<type>one-time</type>", "<spotPrice>0.020800</spotPrice>", "<productDescription>Linux/UNIX</productDescription>", "<instanceInterruptionBehavior>terminate</instanceInterruptionBehavior>",
+		"<launchedAvailabilityZone>eu-west-1a</launchedAvailabilityZone>", "<imageId>"+testImage+"</imageId>", "<instanceType>t3.small</instanceType>", "<subnetId>"+subnetA+"</subnetId>",
+		"<groupId>sg-0123456789abcdef0</groupId><groupName>mine</groupName>", "<tagSet><item><key>team</key><value>blue</value></item></tagSet>")
+	if n := strings.Count(answer, "<spotInstanceRequestId>"); n != 1 {
+		t.Errorf("%d requests: %s", n, answer)
+	}
+	w.wasAsked("ec2:DescribeSpotInstanceRequests * ec2:region=eu-west-1")
+	w.ask("DescribeInstances&InstanceId.1="+spot.Name, 200, "<spotInstanceRequestId>"+request+"</spotInstanceRequestId>")
+	for filter, want := range map[string]bool{
+		"state=active": true, "state=open": false, "status-code=fulfilled": true, "instance-id=" + spot.Name: true, "instance-id=i-0": false, "launch-group=any": false,
+		"launch.instance-type=t3.*": true, "launch.group-id=sg-0123456789abcdef0": true, "network-interface.subnet-id=" + subnetA: true, "network-interface.group-id=sg-1": false,
+		"tag:team=blue": true, "tag:team=red": false, "tag-key=team": true, "type=one-time": true, "launched-availability-zone=eu-west-1a": true, "fault-code=any": false,
+	} {
+		name, value, _ := strings.Cut(filter, "=")
+		answer := w.ask("DescribeSpotInstanceRequests&Filter.1.Name="+name+"&Filter.1.Value.1="+value, 200)
+		if strings.Contains(answer, request) != want {
+			t.Errorf("%s: %s, want it: %v", filter, answer, want)
+		}
+	}
+	w.ask("DescribeSpotInstanceRequests&Filter.1.Name=colour&Filter.1.Value.1=red", 400, "<Code>InvalidParameterValue</Code><Message>The filter 'colour' is invalid</Message>")
+	w.ask("DescribeSpotInstanceRequests&SpotInstanceRequestId.1="+request, 200, request)
+	w.ask("DescribeSpotInstanceRequests&SpotInstanceRequestId.1=sir-x", 400, "InvalidSpotInstanceRequestID.Malformed")
+	w.ask("DescribeSpotInstanceRequests&SpotInstanceRequestId.1=sir-0123456789abcdef0", 400, "<Code>InvalidSpotInstanceRequestID.NotFound</Code>", "The spot instance request ID 'sir-0123456789abcdef0' does not exist")
+	w.ask("DescribeSpotInstanceRequests&DryRun=true", 412, "DryRunOperation")
+	w.gate.Denies = true
+	w.ask("DescribeSpotInstanceRequests", 403, "UnauthorizedOperation")
+}
+
+// Pages have every request once.
+func TestPagesOfSpotInstanceRequests(t *testing.T) {
+	w := runWorld(t)
+	w.ask(fleetRequest(7, "spot", "t3.small"), 200)
+	seen := map[string]bool{}
+	for token, pages := "", 0; ; pages++ {
+		answer := w.ask("DescribeSpotInstanceRequests&MaxResults=5"+token, 200)
+		for part := range strings.SplitSeq(answer, "<spotInstanceRequestId>sir-") {
+			if id, _, found := strings.Cut(part, "</spotInstanceRequestId>"); found {
+				seen[id] = true
+			}
+		}
+		_, rest, more := strings.Cut(answer, "<nextToken>")
+		if !more || strings.HasPrefix(rest, "<") {
+			if len(seen) != 7 || pages != 1 {
+				t.Errorf("%d requests on %d pages", len(seen), pages+1)
+			}
+			return
+		}
+		next, _, _ := strings.Cut(rest, "<")
+		token = "&NextToken=" + next
+	}
+}
+
+// A request that gets tags is asked about as EC2 does, and a request without tags is not.
+func TestTagsOfSpotInstanceRequests(t *testing.T) {
+	w, _, request := spotWorld(t)
+	const made = "arn:aws:ec2:eu-west-1:000000000000:spot-instances-request/*"
+	w.wasAsked("ec2:CreateFleet "+made+" aws:requesttag/team=blue", "ec2:RunInstances "+made, "ec2:CreateTags "+made)
+	w.gate.Asked = nil
+	w.ask(fleetRequest(1, "spot", "t3.small"), 200)
+	w.ask(fleetRequest(1, "on-demand", "t3.small")+spotTags, 200)
+	if asked := strings.Join(w.gate.Asked, "\n"); strings.Contains(asked, "spot-instances-request") {
+		t.Errorf("IAM is asked %s", asked)
+	}
+	w.ask("CreateTags&ResourceId.1="+request+"&Tag.1.Key=env&Tag.1.Value=test", 200)
+	w.wasAsked("ec2:CreateTags arn:aws:ec2:eu-west-1:000000000000:spot-instances-request/" + request + " aws:requesttag/env=test aws:resourcetag/team=blue ")
+	w.ask("DescribeSpotInstanceRequests&Filter.1.Name=tag:env&Filter.1.Value.1=test", 200, "<key>team</key><value>blue</value>")
+	w.ask("DescribeTags&Filter.1.Name=resource-type&Filter.1.Value.1=spot-instances-request", 200, "<resourceId>"+request+"</resourceId>", "<key>env</key>")
+	w.ask("DeleteTags&ResourceId.1="+request+"&Tag.1.Key=env", 200)
+	if answer := w.ask("DescribeSpotInstanceRequests&SpotInstanceRequestId.1="+request, 200, "<key>team</key>"); strings.Contains(answer, "env") {
+		t.Errorf("a tag that was deleted: %s", answer)
+	}
+	onDemand := ""
+	for _, m := range w.machines() {
+		if m.Spec.MarketType != v1alpha1.MarketSpot {
+			onDemand = "sir-" + strings.TrimPrefix(m.Name, "i-")
+		}
+	}
+	for _, id := range []string{onDemand, "sir-0123456789abcdef0"} {
+		w.ask("CreateTags&ResourceId.1="+id+"&Tag.1.Key=env&Tag.1.Value=test", 400, "InvalidSpotInstanceRequestID.NotFound")
+	}
+}
+
+func TestCancelSpotInstanceRequests(t *testing.T) {
+	w, spot, request := spotWorld(t)
+	cancel, describe := "CancelSpotInstanceRequests&SpotInstanceRequestId.1="+request, "DescribeSpotInstanceRequests&SpotInstanceRequestId.1="+request
+	w.ask("CancelSpotInstanceRequests", 400, "<Code>MissingParameter</Code>")
+	w.ask("CancelSpotInstanceRequests&SpotInstanceRequestId.1=sir-x", 400, "InvalidSpotInstanceRequestID.Malformed")
+	w.ask(cancel+"&SpotInstanceRequestId.2=sir-0123456789abcdef0", 400, "InvalidSpotInstanceRequestID.NotFound")
+	w.ask(cancel+"&DryRun=true", 412, "DryRunOperation")
+	w.gate.Denies = true
+	w.ask(cancel, 403, "UnauthorizedOperation")
+	w.gate.Denies = false
+	w.ask(describe, 200, "<state>active</state>", "<code>fulfilled</code>")
+	for range 2 {
+		w.ask(cancel, 200, "<spotInstanceRequestId>"+request+"</spotInstanceRequestId><state>cancelled</state>")
+		w.wasAsked("ec2:CancelSpotInstanceRequests arn:aws:ec2:eu-west-1:000000000000:spot-instances-request/" + request + " aws:resourcetag/team=blue ")
+		w.ask(describe, 200, "<state>cancelled</state>", "<code>request-canceled-and-instance-running</code>", "<key>team</key>")
+	}
+	if m := w.machine(spot.Name); m == nil || !m.DeletionTimestamp.IsZero() {
+		t.Errorf("the machine is %+v", m)
+	}
+	w.ask("TerminateInstances&InstanceId.1="+spot.Name, 200)
+	w.ask(describe, 200, "<state>cancelled</state>", "<code>instance-terminated-by-user</code>")
+}
+
+// The request of an instance that is gone is closed, and has what the instance was launched as, for as long as the instance is described.
+func TestSpotInstanceRequestOfATerminatedInstance(t *testing.T) {
+	w, spot, request := spotWorld(t)
+	describe := "DescribeSpotInstanceRequests&SpotInstanceRequestId.1=" + request
+	m := w.machine(spot.Name)
+	began := metav1.NewMicroTime(time.Now().Truncate(time.Second))
+	m.Spec.Drill = &v1alpha1.MachineDrill{Kind: v1alpha1.DrillSpotInterruption, Began: began, Ends: metav1.NewTime(began.Add(2 * time.Minute))}
+	m.Status.Drill = &v1alpha1.MachineDrillStatus{Kind: v1alpha1.DrillSpotInterruption, Began: began}
+	for name, interrupted := range map[string]*v1alpha1.Machine{"instance-terminated-no-capacity": m, "instance-terminated-by-user": spot} {
+		w, _, _ := spotWorld(t)
+		if err := terminated.Remember(t.Context(), w.api, interrupted, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		w.ask(describe, 200, "<state>closed</state>", "<code>"+name+"</code>", "<subnetId>"+subnetA+"</subnetId>", "<groupId>sg-0123456789abcdef0</groupId>", "<key>team</key>")
+		w.ask("CancelSpotInstanceRequests&SpotInstanceRequestId.1="+request, 200, "<state>closed</state>")
+		w.ask("CreateTags&ResourceId.1="+request+"&Tag.1.Key=env&Tag.1.Value=test", 400, "InvalidSpotInstanceRequestID.NotFound")
+	}
+}
