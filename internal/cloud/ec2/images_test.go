@@ -46,7 +46,9 @@ func TestDescribeInstanceTypes(t *testing.T) {
 	w := newWorld(t)
 	w.ask("DescribeInstanceTypes&InstanceType.1=m5.large", 200, "<instanceType>m5.large</instanceType>", "<defaultVCpus>2</defaultVCpus>", "<sizeInMiB>8192</sizeInMiB>",
 		"<maximumNetworkInterfaces>3</maximumNetworkInterfaces>", "<ipv4AddressesPerInterface>10</ipv4AddressesPerInterface>", "<item>x86_64</item>", "<hypervisor>nitro</hypervisor>",
-		"<bareMetal>false</bareMetal>", "<enaSupport>required</enaSupport>", "<currentGeneration>", "<placementGroupInfo>", "<sustainedClockSpeedInGhz>3.1</sustainedClockSpeedInGhz>")
+		"<bareMetal>false</bareMetal>", "<enaSupport>required</enaSupport>", "<currentGeneration>", "<placementGroupInfo>", "<sustainedClockSpeedInGhz>3.1</sustainedClockSpeedInGhz>",
+		"<ebsOptimizedInfo><baselineBandwidthInMbps>650</baselineBandwidthInMbps><baselineIops>3600</baselineIops><baselineThroughputInMBps>81.25</baselineThroughputInMBps>",
+		"<maximumBandwidthInMbps>4750</maximumBandwidthInMbps>", "<maximumIops>18750</maximumIops>", "<maximumThroughputInMBps>593.75</maximumThroughputInMBps>")
 	w.ask("DescribeInstanceTypes&InstanceType.1=m5.large&InstanceType.2=x9.huge", 400, "InvalidInstanceType", "The following supplied instance types do not exist: [x9.huge]")
 	if text := w.ask("DescribeInstanceTypes", 200); strings.Count(text, "<instanceType>") != len(instancetype.All()) {
 		t.Errorf("not all: %s", text)

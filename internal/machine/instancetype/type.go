@@ -34,7 +34,23 @@ type Type struct {
 	Current      bool   // EC2 counts it among the current generation
 	FreeTier     bool
 	USD          float64 // the price of an hour on demand, in US dollars. Nobody is charged: tools choose by it
+	EBS          EBS
 }
+
+// EBS is how fast an EBS-optimized instance of a type reaches its volumes on EC2, always and at most: megabits and
+// operations of 16 KiB a second. Tools choose by it; the volumes of machines here are as fast as the host's disk.
+type EBS struct {
+	BaselineMbps, BaselineIOPS, MaximumMbps, MaximumIOPS int64
+}
+
+// mbpsOfMBps is how many megabits a second are a megabyte a second.
+const mbpsOfMBps = 8
+
+// BaselineMBps is the bandwidth that an instance always has, in megabytes a second.
+func (e EBS) BaselineMBps() float64 { return float64(e.BaselineMbps) / mbpsOfMBps }
+
+// MaximumMBps is the highest bandwidth, in megabytes a second.
+func (e EBS) MaximumMBps() float64 { return float64(e.MaximumMbps) / mbpsOfMBps }
 
 // spotShare is the price of a spot instance as a share of the one on demand. Muster has no market: the price never changes.
 const spotShare = 0.4

@@ -50,6 +50,29 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// Each type has figures of EBS, and throughput is bandwidth in other units, as in EC2's own answers.
+func TestEBS(t *testing.T) {
+	for _, kind := range All() {
+		e := kind.EBS
+		if e.BaselineMbps < 1 || e.BaselineIOPS < 1 || e.MaximumMbps < e.BaselineMbps || e.MaximumIOPS < e.BaselineIOPS {
+			t.Errorf("%s has %+v", kind.Name, e)
+		}
+	}
+	for name, want := range map[string]struct {
+		ebs               EBS
+		baseline, maximum float64
+	}{
+		"t3.medium":  {EBS{347, 2000, 2085, 11800}, 43.375, 260.625},
+		"m5.large":   {EBS{650, 3600, 4750, 18750}, 81.25, 593.75},
+		"m5.4xlarge": {EBS{4750, 18750, 4750, 18750}, 593.75, 593.75},
+	} {
+		kind, err := Find(name)
+		if err != nil || kind.EBS != want.ebs || kind.EBS.BaselineMBps() != want.baseline || kind.EBS.MaximumMBps() != want.maximum {
+			t.Errorf("%s has %+v: %v and %v MB/s, want %+v", name, kind.EBS, kind.EBS.BaselineMBps(), kind.EBS.MaximumMBps(), want)
+		}
+	}
+}
+
 // The table that kubelets' limits come from has every type, and there is one formula.
 func TestMaxPods(t *testing.T) {
 	for _, kind := range All() {

@@ -138,7 +138,7 @@ type instance struct {
 	machine *v1alpha1.Machine
 	// downSince is when the instance was asked to end or to stop, or ended; zero if it is to run.
 	downSince time.Time
-	owner   string `filter:"owner-id"`
+	owner     string `filter:"owner-id"`
 	// requester is the account if Auto Scaling made the instance on its behalf.
 	requester string `filter:"requester-id,omitempty"`
 	// reservation is the id of the request that made the instance.

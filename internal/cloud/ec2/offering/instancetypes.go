@@ -81,11 +81,21 @@ type networkCard struct {
 }
 
 type ebsInfo struct {
-	EbsOptimizedSupport   string `filter:"ebs-optimized-support"`
-	EncryptionSupport     string `filter:"encryption-support"`
-	NvmeSupport           string `filter:"nvme-support"`
+	EbsOptimizedSupport   string           `filter:"ebs-optimized-support"`
+	EbsOptimizedInfo      ebsOptimizedInfo `filter:"ebs-optimized-info."`
+	EncryptionSupport     string           `filter:"encryption-support"`
+	NvmeSupport           string           `filter:"nvme-support"`
 	AttachmentLimitType   string
 	MaximumEbsAttachments *int64
+}
+
+type ebsOptimizedInfo struct {
+	BaselineBandwidthInMbps  *int64   `filter:"baseline-bandwidth-in-mbps"`
+	BaselineThroughputInMBps *float64 `filter:"baseline-throughput-in-mbps"`
+	BaselineIops             *int64   `filter:"baseline-iops"`
+	MaximumBandwidthInMbps   *int64   `filter:"maximum-bandwidth-in-mbps"`
+	MaximumThroughputInMBps  *float64 `filter:"maximum-throughput-in-mbps"`
+	MaximumIops              *int64   `filter:"maximum-iops"`
 }
 
 // maxAttachments is how many volumes and interfaces together all types of the catalogue have.
@@ -106,10 +116,14 @@ func ShowInstanceType(t instancetype.Type) InstanceType {
 			Ipv4AddressesPerInterface: new(int64(addresses)), Ipv6AddressesPerInterface: new(int64(addresses)), Ipv6Supported: new(true), EfaSupported: new(false),
 			EncryptionInTransitSupported: new(false), NetworkCards: []networkCard{{new(int64(0)), nics, t.Network}},
 		},
-		EbsInfo: ebsInfo{"default", "supported", "required", "shared", new(int64(maxAttachments))},
+		EbsInfo: ebsInfo{"default", showEBS(t.EBS), "supported", "required", "shared", new(int64(maxAttachments))},
 	}
 	info.MemoryInfo.SizeInMiB, info.PlacementGroupInfo.SupportedStrategies = new(t.MemoryMiB), []string{}
 	return info
+}
+
+func showEBS(e instancetype.EBS) ebsOptimizedInfo {
+	return ebsOptimizedInfo{new(e.BaselineMbps), new(e.BaselineMBps()), new(e.BaselineIOPS), new(e.MaximumMbps), new(e.MaximumMBps()), new(e.MaximumIOPS)}
 }
 
 type describeInstanceTypesInput struct {
