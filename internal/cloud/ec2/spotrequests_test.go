@@ -156,3 +156,35 @@ func TestSpotInstanceRequestOfATerminatedInstance(t *testing.T) {
 		w.ask("CreateTags&ResourceId.1="+request+"&Tag.1.Key=env&Tag.1.Value=test", 400, "InvalidSpotInstanceRequestID.NotFound")
 	}
 }
+
+// RunInstances buys spot instances, too, and refuses what they cannot be before it makes one.
+func TestRunInstancesOfSpotInstances(t *testing.T) {
+	w := runWorld(t)
+	market := run + "&MaxCount=1&SubnetId=" + subnetA + "&InstanceMarketOptions.MarketType=spot"
+	option := market + "&InstanceMarketOptions.SpotOptions."
+	for request, code := range map[string]string{
+		strings.Replace(market, "=spot", "=capacity-block", 1):          "InvalidParameterValue",
+		option + "SpotInstanceType=persistent":                          "InvalidParameterValue",
+		option + "InstanceInterruptionBehavior=hibernate":               "InvalidParameterValue",
+		option + "MaxPrice=cheap":                                       "InvalidParameterValue",
+		option + "MaxPrice=NaN":                                         "InvalidParameterValue",
+		option + "MaxPrice=-1":                                          "InvalidParameterValue",
+		option + "MaxPrice=0.03":                                        "SpotMaxPriceTooLow",
+		option + "BlockDurationMinutes=60":                              "InvalidParameter",
+		option + "ValidUntil=2026-12-01T00:00:00Z":                      "InvalidParameter",
+		option + "MaxPrice=0.05&" + "InstanceInterruptionBehavior=stop": "UnknownParameter",
+	} {
+		w.ask(request, 400, "<Code>"+code)
+	}
+	if all := w.machines(); len(all) > 0 {
+		t.Errorf("requests that were refused made %d machines", len(all))
+	}
+	w.gate.Asked = nil
+	w.ask(option+"MaxPrice=0.05&InstanceMarketOptions.SpotOptions.SpotInstanceType=one-time&InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior=terminate"+strings.ReplaceAll(spotTags, "TagSpecification.3", "TagSpecification.1"), 200,
+		"<instanceLifecycle>spot</instanceLifecycle>", "<spotInstanceRequestId>sir-")
+	w.wasAsked("ec2:RunInstances arn:aws:ec2:eu-west-1:000000000000:spot-instances-request/* aws:requesttag/team=blue", "ec2:CreateTags arn:aws:ec2:eu-west-1:000000000000:spot-instances-request/*")
+	if asked := strings.Join(w.gate.Asked, "\n"); !strings.Contains(asked, "ec2:instancemarkettype=spot") || strings.Contains(asked, "ec2:instancemarkettype=on-demand") {
+		t.Errorf("IAM is asked %s", asked)
+	}
+	w.ask("DescribeSpotInstanceRequests", 200, "<spotPrice>0.050000</spotPrice>", "<key>team</key>")
+}

@@ -2,12 +2,12 @@
 
 // Package spotrequest derives the Spot Instance request of a spot instance from its Machine: EC2 makes such a request for
 // each spot instance that RunInstances, CreateFleet or Auto Scaling launches. The id follows from the instance's id, and an
-// annotation of the Machine has what nothing else says: tags, and when the request was cancelled.
+// annotation of the Machine has what nothing else says: tags, the highest price, and when the request was cancelled.
 // No request is stored apart from its instance, so that neither is there without the other, whenever the service is killed.
 //
 // What happens if
 //
-//	the annotation cannot be read   the request has no tags, and was not cancelled
+//	the annotation cannot be read   the request has no tags and no price of its own, and was not cancelled
 //	the Machine is gone             the record of the terminated instance has the annotation, for as long as it is kept
 package spotrequest
 
@@ -31,6 +31,8 @@ const annotation = "muster.dev/spot-request"
 // Kept is what a Machine keeps of its request.
 type Kept struct {
 	Tags v1alpha1.Tags `json:"tags,omitempty"`
+	// MaxPrice is the highest price of an hour in US dollars, such as 0.041600; empty is the price on demand.
+	MaxPrice string `json:"maxPrice,omitempty"`
 	// CancelledAt is when the request was cancelled; nil if it was not.
 	CancelledAt *metav1.Time `json:"cancelledAt,omitempty"`
 }

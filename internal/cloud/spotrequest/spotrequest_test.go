@@ -26,7 +26,7 @@ func TestID(t *testing.T) {
 func TestKept(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
 	for name, kept := range map[string]Kept{
-		"nothing": {}, "tags": {Tags: v1alpha1.Tags{"team": "blue", "empty": ""}}, "cancelled": {CancelledAt: &at}, "both": {Tags: v1alpha1.Tags{"a": "b"}, CancelledAt: &at},
+		"nothing": {}, "tags": {Tags: v1alpha1.Tags{"team": "blue", "empty": ""}}, "cancelled": {CancelledAt: &at}, "all": {Tags: v1alpha1.Tags{"a": "b"}, MaxPrice: "0.041600", CancelledAt: &at},
 	} {
 		m := &v1alpha1.Machine{}
 		m.Annotations = map[string]string{annotation: "of before", "other": "stays"}

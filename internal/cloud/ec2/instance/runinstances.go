@@ -41,21 +41,14 @@ type runInstancesInput struct {
 	SubnetID, PrivateIPAddress        string
 	SecurityGroups                    []string // by name
 	InstanceInitiatedShutdownBehavior string
+	InstanceMarketOptions             *marketOptions
 	ClientToken                       string
 	DryRun                            bool
 
-	// spot says that the instances are spot instances.
+	// spot says that the instances are spot instances, where the request is not a client's.
 	spot bool
 	// refused is why there was no launch template to go by when IAM was asked about the request; nil if there was one.
 	refused error
-}
-
-// market is how the instances are bought.
-func (in *runInstancesInput) market() v1alpha1.MarketType {
-	if in.spot {
-		return v1alpha1.MarketSpot
-	}
-	return v1alpha1.MarketOnDemand
 }
 
 type versionOfTemplate struct{ LaunchTemplateID, LaunchTemplateName, Version string }

@@ -3,8 +3,8 @@
 package instance
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
@@ -132,13 +132,13 @@ func (s SpotRequests) all(ctx context.Context, call *awsfront.Call) ([]spotReque
 // spotRequest is the request of an instance. An instance that has ended is shown without the network that it was
 // launched into, which its Machine still has.
 func (v *instanceView) spotRequest(i *instance) spotRequest {
-	m, launched := i.machine, v.show(i.machine)
+	m, launched, kept := i.machine, v.show(i.machine), spotrequest.Of(i.machine)
 	status := spotrequest.StatusOf(m, i.State.Name, i.downSince)
 	r := spotRequest{
 		SpotInstanceRequestID: i.SpotInstanceRequestID, InstanceID: i.InstanceID, State: status.State, Status: spotStatus{status.Code, status.Message, status.UpdateTime},
 		Type: "one-time", ProductDescription: i.PlatformDetails, InstanceInterruptionBehavior: "terminate", CreateTime: m.CreationTimestamp.UTC(),
 		LaunchedAvailabilityZone: i.Placement.AvailabilityZone, LaunchedAvailabilityZoneID: i.Placement.AvailabilityZoneID,
-		Tags: awsresource.ShownTags(spotrequest.Of(m).Tags),
+		Tags: awsresource.ShownTags(kept.Tags),
 		LaunchSpecification: launchSpecification{
 			ImageID: i.ImageID, InstanceType: i.InstanceType, KeyName: i.KeyName, EbsOptimized: i.EbsOptimized, Monitoring: launchMonitoring{keeps(m, keptMonitoring)},
 			SecurityGroups: launched.SecurityGroups, Placement: launchPlacement{i.Placement.AvailabilityZone, i.Placement.Tenancy},
@@ -146,7 +146,7 @@ func (v *instanceView) spotRequest(i *instance) spotRequest {
 		},
 	}
 	if kind, err := instancetype.Find(i.InstanceType); err == nil {
-		r.SpotPrice = fmt.Sprintf("%.6f", kind.USD)
+		r.SpotPrice = cmp.Or(kept.MaxPrice, usd(kind.USD))
 	}
 	if p := launched.IamInstanceProfile; p != nil {
 		r.LaunchSpecification.IamInstanceProfile = &launchProfile{p.ARN, p.name}

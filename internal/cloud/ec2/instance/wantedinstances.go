@@ -158,6 +158,9 @@ func (a *Actions) check(ctx context.Context, in *runInstancesInput, data launcht
 	if err := a.images.Exists(ctx, data.ImageID); err != nil {
 		return err
 	}
+	if err := in.checkMarket(data.InstanceType); err != nil {
+		return err
+	}
 	if missing := a.ec2.Unbuilt(ami.Release(data.ImageID)); missing != "" {
 		return awsfault.Errorf("Unsupported", "%s", missing)
 	}
