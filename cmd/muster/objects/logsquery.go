@@ -5,26 +5,18 @@ package objects
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/keptlogs"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/logsinsights"
 	"muster.dev/muster/internal/aws/logsinsights/evaluation"
-	"muster.dev/muster/internal/plane/clusterconfig"
-	"muster.dev/muster/internal/plane/component"
-	"muster.dev/muster/internal/plane/logevent"
 	"muster.dev/muster/internal/plane/logquery"
-	"muster.dev/muster/internal/plane/logstore"
-	"muster.dev/muster/internal/platform/statedir"
 	columns "muster.dev/muster/internal/platform/table"
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -86,7 +78,8 @@ func (l *logsQueryCommand) run(ctx context.Context, text string, limited bool) e
 		return terminal.UsageError{Err: pointed(text, err)}
 	}
 	question := logquery.Question{Query: query, Now: l.now()}
-	if question.Start, question.End, err = l.times(question.Now); err != nil {
+	wanted := logquery.Range{Since: l.since, Start: l.start, End: l.end}
+	if question.Start, question.End, err = wanted.Times(question.Now, "--"); err != nil {
 		return terminal.UsageError{Err: err}
 	}
 	if limited {
@@ -103,53 +96,16 @@ func (l *logsQueryCommand) run(ctx context.Context, text string, limited bool) e
 	if err != nil {
 		return err
 	}
-	config, err := clusterconfig.Read(own.Record())
+	answer, err := keptlogs.Ask(ctx, dir, own, question)
 	if err != nil {
 		return err
 	}
-	cluster := config.Cluster.Spec
-	question.Logs = []string{component.DefaultAccount + ":" + logevent.LogGroup(cluster.Name)}
-	store := statedir.LogStore(dir)
-	result, err := question.Answer(ctx, &logstore.Store{Socket: store.Socket()})
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
-		return noStore(store, cluster.Name)
-	case err != nil:
-		return err
-	}
+	result := answer.Result
 	if len(result.Rows) == 0 && l.output == terminal.FormatTable {
-		_, err := fmt.Fprintf(l.Err, "No rows. Of cluster %s these log types are on: %s.\n", cluster.Name, typesText(cluster.EKS.LoggingTypes))
+		_, err := fmt.Fprintf(l.Err, "No rows. Of cluster %s these log types are on: %s.\n", answer.Cluster, typesText(answer.Types))
 		return err
 	}
 	return l.print(result)
-}
-
-// times are the range of time that the flags mean.
-func (l *logsQueryCommand) times(now time.Time) (start, end time.Time, err error) {
-	moment := func(flag, text string) time.Time {
-		at, wrong := time.Parse(time.RFC3339, text)
-		if wrong != nil {
-			err = cmp.Or(err, fmt.Errorf("invalid --%s %q: must be of the form 2026-11-20T12:00:00Z", flag, text))
-		}
-		return at
-	}
-	start, end = now.Add(-l.since), now
-	switch {
-	case l.start == "" && l.end != "":
-		return start, end, errors.New("--end goes with --start")
-	case l.since <= 0:
-		return start, end, fmt.Errorf("invalid --since %s: must be a time ago such as 10m", l.since)
-	}
-	if l.start != "" {
-		start = moment("start", l.start)
-	}
-	if l.end != "" {
-		end = moment("end", l.end)
-	}
-	if err == nil && end.Before(start) {
-		err = fmt.Errorf("the range of time ends at %s, before it begins at %s", end.Format(time.RFC3339), start.Format(time.RFC3339))
-	}
-	return start, end, err
 }
 
 // pointed is an error of a query with the line of the query that it is about, and a caret below the character.
@@ -158,18 +114,7 @@ func pointed(text string, err error) error {
 	if !ok {
 		return err
 	}
-	line := []rune(strings.Split(text, "\n")[syntax.Line-1])
-	before := termsafe.Line(string(line[:min(syntax.Position-1, len(line))]))
-	return fmt.Errorf("%s\n  %s\n  %s^", termsafe.Line(syntax.Error()), termsafe.Line(string(line)), strings.Repeat(" ", termsafe.Width(before)))
-}
-
-// noStore says why no log store answers, and how to have one.
-func noStore(store statedir.LogStore, cluster string) error {
-	if _, err := os.Stat(store.Data()); err == nil {
-		return errors.New("the log store does not run: muster status says whether the account runs, and what keeps logs from being kept; muster up starts it")
-	}
-	return fmt.Errorf("no logs are kept yet, so there is no log store: build it by `make logs`, and switch log types on by "+
-		`aws eks update-cluster-config --name %s --logging '{"clusterLogging":[{"types":["api","audit"],"enabled":true}]}'`, cluster)
+	return fmt.Errorf("%s\n  %s", termsafe.Line(syntax.Error()), strings.ReplaceAll(syntax.Pointed(text), "\n", "\n  "))
 }
 
 func typesText(types []v1alpha1.LoggingType) string {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"muster.dev/muster/internal/platform/termsafe"
 )
 
 // SyntaxError is why a query cannot be read. CloudWatch Logs answers it as MalformedQueryException, whose queryCompileError has
@@ -20,6 +22,15 @@ type SyntaxError struct {
 // Error returns the message with line and position.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s at line %d and position %d", e.Message, e.Line, e.Position)
+}
+
+// Pointed returns the line of the query that the error is about, and below it a line with a caret at the character. Characters of
+// the query that cannot be seen are written out.
+func (e *SyntaxError) Pointed(query string) string {
+	lines := strings.Split(query, "\n")
+	line := []rune(lines[min(e.Line, len(lines))-1])
+	before := termsafe.Line(string(line[:min(e.Position-1, len(line))]))
+	return termsafe.Line(string(line)) + "\n" + strings.Repeat(" ", termsafe.Width(before)) + "^"
 }
 
 // Span is a part of the query's text: bytes from Start up to, not including, End.
