@@ -21,7 +21,20 @@ func pages() map[string]string {
 	return map[string]string{
 		"overview": "/", "certificates": "/certificates", "changes": "/changes", "machine-refused": "/machines/" + pageservertest.Refused, "machine-ready": "/machines/" + pageservertest.FirstOne,
 		"machine-joining": "/machines/" + pageservertest.Joining, "filtered": "/?q=gpu",
+		"logs": "/logs", "logs-chart": logs("stats count(*) as requests, max(n) by bin(5m), verb"), "logs-rows": logs("fields @timestamp, verb, @message"), "logs-mistake": logs("fields verb\n| filtre verb = 'get'"),
+		"logs-none": logs("filter verb = 'none'"),
 	}
+}
+
+// logs is the page with the answer of a query about the events of pageservertest.Requests.
+func logs(query string) string {
+	return "/logs?" + url.Values{"cluster": {"home"}, "start": {"2026-11-20T11:00:00Z"}, "end": {"2026-11-20T12:00:00Z"}, "q": {query}}.Encode()
+}
+
+// ready waits until a page is current, or is one that nothing keeps current.
+func (s *site) ready() {
+	s.t.Helper()
+	s.until(`document.querySelector(".live.on, #ask") !== null`)
 }
 
 // axe is the library that looks for barriers (npm: axe-core), which make console-test fetches.
@@ -43,11 +56,12 @@ const wider = `[...document.querySelectorAll("body *")].filter(e => e.getBoundin
 func TestPagesWithoutBarriers(t *testing.T) {
 	library := axe(t)
 	s := open(t, pageservertest.World(), "I1120 12:00:00.000001 1 kubelet.go:1] a line", "E1120 12:00:01.000001 1 kubelet.go:2] another")
+	s.source.Kept = pageservertest.Requests()
 	for _, window := range shapes() {
 		for name, path := range pages() {
 			s.be(window)
 			s.do(chromedp.Navigate(s.address+path), chromedp.WaitVisible("main h1", chromedp.ByQuery))
-			s.until(`document.querySelector(".live.on") !== null`)
+			s.ready()
 			s.do(chromedp.Evaluate(`document.querySelectorAll("details").forEach(d => { d.open = true })`, nil))
 			s.shoot(name + "-" + window.name)
 			if found := value[[]string](s, wider); len(found) > 0 {
@@ -65,9 +79,10 @@ func TestPagesWithoutBarriers(t *testing.T) {
 // Texts of machines and users do nothing in a browser.
 func TestHostileTextsDoNothing(t *testing.T) {
 	s := open(t, pageservertest.Hostile(), pageservertest.EvilLine)
-	for _, path := range []string{"/", "/certificates", "/changes", "/machines/" + url.PathEscape(pageservertest.Evil), "/?q=" + url.QueryEscape(pageservertest.Evil)} {
+	s.source.Kept = pageservertest.HostileRequests()
+	for _, path := range []string{"/", "/certificates", "/changes", "/machines/" + url.PathEscape(pageservertest.Evil), "/?q=" + url.QueryEscape(pageservertest.Evil), logs("fields @message, @logStream, verb"), logs("stats count(*) by bin(5m), verb"), logs(pageservertest.Evil)} {
 		s.do(chromedp.Navigate(s.address + path))
-		s.until(`document.querySelector(".live.on") !== null`)
+		s.ready()
 		if strings.HasPrefix(path, "/machines/") {
 			s.until(`document.querySelector("#logs div") !== null`)
 		}
@@ -121,6 +136,32 @@ func TestKeys(t *testing.T) {
 	s.until(`document.getElementById("help").open`)
 	s.do(chromedp.KeyEvent(kb.Escape))
 	s.until(`!document.getElementById("help").open`)
+	s.quiet()
+}
+
+// A query is typed and run by keys, a mistake in it is selected, and its command is copied by a key.
+func TestQueryByKeys(t *testing.T) {
+	s := open(t, pageservertest.World())
+	s.source.Kept = pageservertest.Requests()
+	s.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("l"))
+	s.until(`location.pathname === "/logs" && document.querySelector("#ask") !== null`)
+	s.do(chromedp.SetValue("#start", "2026-11-20T11:00:00Z", chromedp.ByQuery), chromedp.SetValue("#end", "2026-11-20T12:00:00Z", chromedp.ByQuery))
+	s.do(chromedp.KeyEvent("/"))
+	s.until(`document.activeElement.id === "query"`)
+	s.do(chromedp.Evaluate(`document.activeElement.value = "filter verb = '😀'\n| filtre n"`, nil))
+	const run = `document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", ctrlKey: true, bubbles: true, cancelable: true}))`
+	s.do(chromedp.Evaluate(run, nil))
+	s.until(`document.querySelector(".pointed") !== null && getSelection().toString() === "filtre"`)
+	s.do(chromedp.Evaluate(`document.activeElement.value = "filter n < 5\n| display n"`, nil), chromedp.Evaluate(run, nil))
+	s.until(`document.querySelectorAll(".rows tbody tr").length === 5 && new URL(location).searchParams.get("q").replace("\r", "") === "filter n < 5\n| display n"`)
+	if got := value[string](s, `(() => { const since = document.getElementById("since"); const was = since.value; since.value = "3h"; since.dispatchEvent(new Event("change")); return was + document.getElementById("start").value; })()`); got != "" {
+		t.Errorf("with a start, the time is %q", got)
+	}
+	s.do(chromedp.Evaluate(`document.activeElement.blur()`, nil), chromedp.KeyEvent("j"))
+	s.until(`document.activeElement.matches(".rows tr")`)
+	if got := value[string](s, `document.querySelector("#same .copy").dataset.copy`); got != "muster logs query --cluster=home --start=2026-11-20T11:00:00Z --end=2026-11-20T12:00:00Z \"filter n < 5\n| display n\"" {
+		t.Errorf("the command is %s", got)
+	}
 	s.quiet()
 }
 

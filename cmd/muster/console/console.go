@@ -47,10 +47,10 @@ func NewCommand(o *terminal.Options) *cobra.Command {
 func (c *consoleCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: "Show clusters, machines, certificates and changes on pages in a browser, until interrupted",
+		Short: "Show clusters, machines, certificates, changes and logs on pages in a browser, until interrupted",
 		Long: `Serve pages about the installation to a browser on this host, until the command is interrupted: the clusters with their machines by
 zone and all that is wrong now, each machine with its join in milliseconds and why it is as it is, certificates with the outcome of each
-rule, and changes with their steps. Pages stay current. Nothing is changed by them, and each has the command that says the same.
+rule, changes with their steps, and the answers of log queries. Pages stay current. Nothing is changed by them, and each has the command that says the same.
 
 The command prints an address that is good once, for ten minutes. Enter on a terminal prints another one. The console listens on a
 loopback address of its own, which is another one each time. From elsewhere, lead a port there and open the same address at localhost:

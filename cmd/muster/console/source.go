@@ -16,6 +16,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/explain"
+	"muster.dev/muster/cmd/muster/keptlogs"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/authority"
@@ -24,6 +25,7 @@ import (
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/plane/logquery"
 	"muster.dev/muster/internal/platform/logs"
 	"muster.dev/muster/internal/platform/statedir"
 )
@@ -237,6 +239,18 @@ func (s *source) Objects(ctx context.Context, kind, name, cluster string) (any, 
 		return nil, notFound(terminal.UsageError{Err: err})
 	}
 	return kinds.ToMap(found[0], p.Scheme())
+}
+
+// Query implements pageserver.Source.
+func (s *source) Query(ctx context.Context, cluster string, question logquery.Question) (pageserver.LogAnswer, error) {
+	o := *s.Options
+	o.Cluster = terminal.Or(cluster, o.Cluster)
+	own, err := o.OpenCluster()
+	if err != nil {
+		return pageserver.LogAnswer{}, fmt.Errorf("%w (%w)", err, pageserver.ErrNotFound)
+	}
+	answer, err := keptlogs.Ask(ctx, s.dir, own, question)
+	return pageserver.LogAnswer{Cluster: answer.Cluster, Types: answer.Types, Result: answer.Result}, err
 }
 
 // Logs implements pageserver.Source.

@@ -33,6 +33,7 @@ func functions() template.FuncMap {
 		"life": func(c view.Certificate, at time.Time) life {
 			return life{Spent: c.Spent(at), Tenths: c.Spent(at) / 100, Late: !at.Before(c.NotAfter)}
 		},
+		"rfc": rfc, "number": number, "thousands": thousands, "sinces": sinces, "examples": examples,
 		"most": most, "sum": func(a, b int) int { return a + b },
 		"share": func(most, n int) int { return n * 98 / most }, "rest": func(most, a, b int) int { return 99 - a*98/most - b*98/most },
 	}
@@ -82,13 +83,7 @@ func left(end, now time.Time) string {
 }
 
 // ms is a number of milliseconds with a thin blank between thousands.
-func ms(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + string(thinBlank) + digits[at:]
-	}
-	return digits + " ms"
-}
+func ms(n int64) string { return thousands(int(n)) + " ms" }
 
 // scale is the place of a value on an axis of 1000.
 func scale(n, full int64) int64 { return n * 996 / max(full, 1) }

@@ -29,6 +29,7 @@ const (
 	Machine      = "machine"
 	Certificates = "certificates"
 	Changes      = "changes"
+	Logs         = "logs"
 	plainPage    = "plain"
 )
 
@@ -38,7 +39,7 @@ type Frame struct {
 	Name string
 	// Title of the document, without the program's name.
 	Title string
-	// Address of the page with its query, from the root.
+	// Address of the page with its query, from the root. It is empty for a page that nothing keeps current.
 	Address string
 	// Token goes with each form that changes something.
 	Token string
@@ -89,7 +90,7 @@ type link struct {
 // New reads the templates and files.
 func New() (*Pages, error) {
 	p := &Pages{templates: map[string]*template.Template{}, assets: map[string]Asset{}, paths: map[string]string{}}
-	for _, name := range []string{Overview, Machine, Certificates, Changes, plainPage} {
+	for _, name := range []string{Overview, Machine, Certificates, Changes, Logs, plainPage} {
 		t, err := template.New(name).Funcs(functions()).ParseFS(templateFiles, "templates/document.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the template of the page %s: %w", name, err)
@@ -177,6 +178,7 @@ func (d document) Pages() []link {
 		{"Overview", "/", d.Name == Overview},
 		{"Certificates", "/certificates", d.Name == Certificates},
 		{"Changes", "/changes", d.Name == Changes},
+		{"Logs", "/logs", d.Name == Logs},
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muster.dev/muster/internal/aws/logsinsights"
+	"muster.dev/muster/internal/aws/logsinsights/evaluation"
 	"muster.dev/muster/internal/console/page"
 	"muster.dev/muster/internal/console/pageserver/pageservertest"
 	"muster.dev/muster/internal/console/view"
@@ -52,6 +54,8 @@ func TestPages(t *testing.T) {
 	}{
 		"overview.html": {page.Overview, view.NewOverview(f, "")}, "filtered.html": {page.Overview, view.NewOverview(f, "gpu")}, "empty.html": {page.Overview, view.NewOverview(view.Facts{At: f.At}, "")},
 		"refused.html": {page.Machine, refused}, "ready.html": {page.Machine, ready},
+		"logs.html": {page.Logs, view.NewLogs(f, view.LogForm{Since: "2h"}, nil, nil)}, "answer.html": {page.Logs, answer(t, f)},
+		"mistake.html":      {page.Logs, mistake(f)},
 		"certificates.html": {page.Certificates, view.NewCertificates(f, "")}, "changes.html": {page.Changes, view.NewChanges(f)},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -66,6 +70,39 @@ func TestPages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// answer is the page of logs with rows and a chart.
+func answer(t *testing.T, f view.Facts) view.Logs {
+	t.Helper()
+	form := view.LogForm{Cluster: "home", Since: "1h", Query: "stats count(*) as requests, max(n) by bin(30m) as t, verb"}
+	query, err := logsinsights.Parse(form.Query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := evaluation.Run(query, func(yield func(*evaluation.Event, error) bool) {
+		for _, e := range pageservertest.Requests() {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}, evaluation.Options{Now: f.At})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &view.LogAnswer{Cluster: "home", LogGroup: "/aws/eks/home/cluster", LogTypes: []string{"audit"}, Start: f.At.Add(-time.Hour), End: f.At}
+	a.SetResult(result, 6)
+	return view.NewLogs(f, form, query, a)
+}
+
+// mistake is the page of logs with a query that cannot be read.
+func mistake(f view.Facts) view.Logs {
+	form := view.LogForm{Cluster: "home", Since: "1h", Start: "2026-11-20T11:00:00Z", Query: "fields @timestamp\n| filtre '$(reboot)'"}
+	_, err := logsinsights.Parse(form.Query)
+	shown := view.NewLogs(f, form, nil, nil)
+	shown.Problem = view.NewMistake(form.Query, err)
+	shown.Problem.Commands = []string{"muster status"}
+	return shown
 }
 
 // A page that shows the same is the same, whenever it is made: otherwise each would be sent again each second.

@@ -14,6 +14,7 @@
 //	what machines wrote          is text (package page); the policy of contents admits no script, style or address but the
 //	                             console's own, and Trusted Types no HTML that is not the server's
 //	many or slow connections     are bounded in number, headers, bodies and time
+//	many or slow queries         one of a session and [mostQueries] of all run at once, for [queryTime] at most
 //
 // What happens if
 //

@@ -15,6 +15,7 @@ import (
 	"muster.dev/muster/internal/console/page"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/plane/logquery"
 )
 
 const (
@@ -43,6 +44,9 @@ type Source interface {
 	Objects(ctx context.Context, kind, name, cluster string) (any, error)
 	// Logs writes the newest lines of a machine's logs, and goes on with new ones until the context ends if it follows.
 	Logs(ctx context.Context, machine string, lines int, follow bool, out io.Writer) error
+	// Query answers a query about the kept logs of a cluster, whose Logs it fills in. Cluster is empty where there is only one. It wraps
+	// ErrNotFound where there is no such cluster; where no log store listens it fails with a *logquery.NoStoreError.
+	Query(ctx context.Context, cluster string, question logquery.Question) (LogAnswer, error)
 }
 
 // Reading is what a Source read at a moment. Its methods may be called at the same time.
@@ -70,6 +74,7 @@ type Server struct {
 	sessions *sessions
 	keeper   *keeper
 	streams  chan struct{} // has an entry for each stream
+	queries  chan struct{} // has an entry for each query about kept logs
 	ending   chan struct{} // closed when the server ends
 }
 
@@ -84,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	return &Server{
 		Config: cfg, pages: pages, sessions: newSessions(cfg.Now), keeper: newKeeper(cfg.Source, cfg.Now),
-		streams: make(chan struct{}, mostStreams), ending: make(chan struct{}),
+		streams: make(chan struct{}, mostStreams), queries: make(chan struct{}, mostQueries), ending: make(chan struct{}),
 	}, nil
 }
 
@@ -138,6 +143,8 @@ func (s *Server) Handler() http.Handler {
 	for _, pattern := range []string{"/{$}", "/certificates", "/changes", "/machines/{name}"} {
 		mux.Handle("GET "+pattern, s.within(s.page))
 	}
+	mux.Handle("GET /logs", s.within(s.queryPage))
+	mux.Handle("GET /api/logs/query", s.within(s.query))
 	mux.Handle("GET /machines/{name}/logs", s.within(s.logs))
 	mux.Handle("GET /events", s.within(s.events))
 	mux.Handle("GET /api/overview", s.within(s.viewed("/")))

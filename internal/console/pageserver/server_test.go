@@ -122,6 +122,7 @@ func reading() []string {
 		"/", "/?q=home", "/certificates", "/changes", "/machines/" + pageservertest.FirstOne, "/machines/" + pageservertest.FirstOne + "/logs", "/events?view=/",
 		"/api/overview", "/api/certificates", "/api/changes", "/api/machines/" + pageservertest.FirstOne, "/api/explain", "/api/explain/machine/" + pageservertest.Refused,
 		"/api/objects/machines", "/api/objects/machines/" + pageservertest.FirstOne,
+		"/logs", asking("/logs", "limit 1"), asking("/api/logs/query", "limit 1"),
 	}
 }
 

@@ -33,6 +33,8 @@ type session struct {
 	ctx    context.Context //nolint:containedctx // it is the session's life, not a request's
 	end    context.CancelFunc
 	before time.Time // when it is over
+	// queries has an entry while a query of it about kept logs runs.
+	queries chan struct{}
 }
 
 // sessions are the tickets and sessions of a server. They are in memory alone.
@@ -102,7 +104,7 @@ func (s *sessions) enter(ticket, host string) (*http.Cookie, bool) {
 	}
 	value := secret()
 	ctx, end := context.WithCancel(context.Background())
-	s.all[hashOf(value)] = session{token: secret(), ctx: ctx, end: end, before: s.now().Add(sessionLife)}
+	s.all[hashOf(value)] = session{token: secret(), ctx: ctx, end: end, before: s.now().Add(sessionLife), queries: make(chan struct{}, 1)}
 	return cookie(host, value), true
 }
 

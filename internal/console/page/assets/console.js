@@ -144,14 +144,18 @@ async function copy(text, button) {
 	}, 1500);
 }
 
+function copyCommand(button) {
+	if (button) copy(button.dataset.copy, button);
+}
+
 document.addEventListener("click", (event) => {
 	const button = event.target.closest(".copy");
-	if (button) copy(button.dataset.copy, button);
+	copyCommand(button);
 	if (event.target.closest("#keys")) document.getElementById("help").showModal();
 });
 
 // Keys.
-const pages = { o: "/", c: "/certificates", u: "/changes" };
+const pages = { o: "/", c: "/certificates", u: "/changes", l: "/logs" };
 let going = false; // whether the key before was g
 
 function step(by) {
@@ -174,10 +178,26 @@ function stepInMap(from, down) {
 	best?.focus();
 }
 
+// A query of logs runs by Ctrl and Enter, and a mistake in it is selected. The server counts code points.
+const query = document.getElementById("query");
+if (query?.dataset.start) {
+	const units = (points) => [...query.value].slice(0, points).join("").length;
+	query.focus();
+	query.setSelectionRange(units(+query.dataset.start), units(+query.dataset.end));
+}
+document.getElementById("since")?.addEventListener("change", () => {
+	for (const id of ["start", "end"]) document.getElementById(id).value = "";
+});
+query?.addEventListener("keydown", (event) => {
+	if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+	event.preventDefault();
+	query.form.requestSubmit();
+});
+
 document.addEventListener("keydown", (event) => {
 	if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
 	const { target, key } = event;
-	if (target.matches("input, textarea")) {
+	if (target.matches("input, textarea, select")) {
 		if (key === "Escape") target.blur();
 		return;
 	}
@@ -196,7 +216,7 @@ document.addEventListener("keydown", (event) => {
 	switch (key) {
 		case "/":
 			event.preventDefault();
-			document.getElementById("filter")?.focus();
+			(document.getElementById("filter") ?? document.getElementById("query"))?.focus();
 			break;
 		case "j":
 			step(1);
@@ -205,7 +225,7 @@ document.addEventListener("keydown", (event) => {
 			step(-1);
 			break;
 		case "y":
-			copy(document.querySelector(".title .copy")?.dataset.copy ?? "", document.querySelector(".title .copy"));
+			copyCommand(document.querySelector(".title .copy, #same .copy"));
 			break;
 		case "?":
 			document.getElementById("help").showModal();

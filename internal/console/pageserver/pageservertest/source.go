@@ -6,16 +6,22 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/logsinsights"
+	"muster.dev/muster/internal/aws/logsinsights/evaluation"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/plane/logquery"
 	"muster.dev/muster/internal/platform/decision"
 )
 
@@ -70,6 +76,13 @@ type Source struct {
 	Lines []string
 	// More has lines that come while logs are followed.
 	More chan string
+	// Kept are the events that the log store has of each cluster.
+	Kept []*evaluation.Event
+	// Unkept is why queries about kept logs fail; nil if they do not. Hold has each query wait until it may be read from, if it is there.
+	Unkept error
+	Hold   chan struct{}
+
+	asking int // how many queries run
 }
 
 // NewSource returns a source of facts.
@@ -149,6 +162,74 @@ func (s *Source) Logs(ctx context.Context, _ string, lines int, follow bool, out
 		}
 	}
 	return nil
+}
+
+// Query implements pageserver.Source, by the events that are kept. It knows the clusters of the facts.
+func (s *Source) Query(ctx context.Context, cluster string, q logquery.Question) (pageserver.LogAnswer, error) {
+	s.ask(1)
+	defer s.ask(-1)
+	if s.Hold != nil {
+		select {
+		case <-s.Hold:
+		case <-ctx.Done():
+			return pageserver.LogAnswer{}, ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Unkept != nil {
+		return pageserver.LogAnswer{}, s.Unkept
+	}
+	if !slices.ContainsFunc(s.facts.Clusters, func(c v1alpha1.Cluster) bool { return c.Spec.Name == cluster }) {
+		return pageserver.LogAnswer{}, fmt.Errorf("there is no cluster %q: %w", cluster, pageserver.ErrNotFound)
+	}
+	limited := &logsinsights.Query{Commands: append(slices.Clone(q.Query.Commands), &logsinsights.Limit{Count: q.Limit})}
+	result, err := evaluation.Run(limited, func(yield func(*evaluation.Event, error) bool) {
+		for _, e := range s.Kept {
+			if at := time.UnixMilli(e.Timestamp); !at.Before(q.Start) && !at.After(q.End) && !yield(e, nil) {
+				return
+			}
+		}
+	}, evaluation.Options{Now: q.Now, Check: ctx.Err})
+	return pageserver.LogAnswer{Cluster: cluster, Types: []v1alpha1.LoggingType{"api", "audit"}, Result: result}, err
+}
+
+// ask counts a query that begins or ends.
+func (s *Source) ask(by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking += by
+}
+
+// Asking is how many queries run.
+func (s *Source) Asking() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asking
+}
+
+// Requests are events of an audit log from the hour before Noon: one each minute, by verbs in turn.
+func Requests() []*evaluation.Event {
+	var all []*evaluation.Event
+	for minute := range 60 {
+		verb := []string{"get", "list", "watch"}[minute%3]
+		all = append(all, &evaluation.Event{
+			Timestamp: Noon.Add(time.Duration(minute-59) * time.Minute).UnixMilli(), Stream: "kube-apiserver-audit-1", Log: "000000000000:/aws/eks/home/cluster",
+			Pointer: fmt.Sprintf("f00d-%020d", minute), Message: fmt.Sprintf(`{"verb":%q,"user":{"username":"system:node:a"},"n":%d}`, verb, minute),
+			Fields: map[string]string{"verb": verb, "user.username": "system:node:a", "n": strconv.Itoa(minute)},
+		})
+	}
+	return all
+}
+
+// HostileRequests are events in which all that a requester writes is Evil, and a secret.
+func HostileRequests() []*evaluation.Event {
+	all := Requests()[57:]
+	for _, e := range all {
+		e.Message, e.Stream = EvilLine+Evil, Evil
+		e.Fields = map[string]string{"verb": Evil, "user.username": Evil, "requestObject.password": "hunter2hunter2"}
+	}
+	return all
 }
 
 // reading is a reading of facts.
