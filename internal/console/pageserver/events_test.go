@@ -152,7 +152,16 @@ func TestLogsAreFollowed(t *testing.T) {
 	}
 	on := s.get("/events?logs=on&view=/machines/" + pageservertest.FirstOne).body
 	until(t, on, "beat", "as of")
-	go func() { s.source.More <- "later"; s.source.More <- "later" }()
+	go func() { // the first stream takes some of them
+		for {
+			select {
+			case s.source.More <- "later":
+			case <-t.Context().Done():
+				return
+			}
+			<-time.After(time.Millisecond)
+		}
+	}()
 	if data := until(t, on, "log", ""); strings.Contains(data, "line 299") {
 		t.Errorf("a page that has the lines gets %s again", data)
 	}
