@@ -56,3 +56,24 @@ func TestAnImportedExportKeepsItsValue(t *testing.T) {
 	change("UPDATE_COMPLETE")
 	value("b")
 }
+
+// A stack that imports its own export is deleted as all others.
+func TestAStackThatImportsItself(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	const exports = `{"Resources": {"Gateway": {"Type": "AWS::EC2::InternetGateway"}}, "Outputs": {"G": {"Value": {"Ref": "Gateway"}, "Export": {"Name": "own"}}}}`
+	s.makes("Net", exports)
+	imports := strings.Replace(exports, `{"Resources": {`, `{"Resources": {"Other": {"Type": "AWS::EC2::InternetGateway", "Properties": {"Tags": [{"Key": "of", "Value": {"Fn::ImportValue": "own"}}]}}, `, 1)
+	if status, body := s.order(s.admin, "UpdateStack", "StackName", "Net", "TemplateBody", imports); status != 200 {
+		t.Fatal(status, body)
+	}
+	if got := s.ends("Net"); got != "UPDATE_COMPLETE" {
+		t.Fatal(got)
+	}
+	if status, body := s.order(s.admin, "DeleteStack", "StackName", "Net"); status != 200 {
+		t.Fatal(status, body)
+	}
+	if got := s.ends("Net"); !strings.Contains(got, "does not exist") {
+		t.Error(got)
+	}
+}

@@ -65,7 +65,7 @@ func (s *Stacks) deleteStack() awsfront.Spec[deleteInput, nothing] {
 	}
 }
 
-// imported refuses that a stack loses an export that another one imports. The exports that it keeps are named.
+// imported refuses that a stack loses an export that another one imports: its own imports go with it. The exports that it keeps are named.
 func (s *Stacks) imported(ctx context.Context, r *stackrecord.Record, keeps []string) error {
 	for _, output := range r.Outputs {
 		if output.Export == "" || slices.Contains(keeps, output.Export) {
@@ -75,7 +75,7 @@ func (s *Stacks) imported(ctx context.Context, r *stackrecord.Record, keeps []st
 		if err != nil {
 			return err
 		}
-		if len(users) > 0 {
+		if users = slices.DeleteFunc(users, func(name string) bool { return name == r.Name }); len(users) > 0 {
 			return refuse("Export %s cannot be deleted as it is in use by %s", output.Export, strings.Join(users, ", "))
 		}
 	}
