@@ -77,3 +77,26 @@ func TestAStackThatImportsItself(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// An update to a template that says the same in another form is none, and a change set of it has no changes.
+func TestWhiteSpaceIsNoUpdate(t *testing.T) {
+	s := stacks(t)
+	defer s.live()()
+	s.makes("Net", gateway)
+	const spaced = "# the same\nResources:\n  Gateway: {Type: 'AWS::EC2::InternetGateway'}\n"
+	if status, body := s.order(s.admin, "UpdateStack", "StackName", "Net", "TemplateBody", spaced); status != 400 || !strings.Contains(body, "No updates are to be performed.") {
+		t.Error(status, body)
+	}
+	if status, body := s.order(s.admin, "CreateChangeSet", "StackName", "Net", "ChangeSetName", "same", "TemplateBody", spaced); status != 200 {
+		t.Fatal(status, body)
+	}
+	if _, body := s.order(s.admin, "DescribeChangeSet", "StackName", "Net", "ChangeSetName", "same"); !strings.Contains(body, "<ExecutionStatus>UNAVAILABLE<") {
+		t.Error(body)
+	}
+	if status, body := s.order(s.admin, "UpdateStack", "StackName", "Net", "TemplateBody", spaced+"  Other: {Type: 'AWS::EC2::InternetGateway'}\n"); status != 200 {
+		t.Error(status, body)
+	}
+	if got := s.ends("Net"); got != "UPDATE_COMPLETE" {
+		t.Error(got)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfront"
 	"muster.dev/muster/internal/aws/awstag"
 	"muster.dev/muster/internal/aws/cloudformation/stack"
+	"muster.dev/muster/internal/aws/cloudformation/stacktemplate"
 	"muster.dev/muster/internal/cloud/awsresource"
 	"muster.dev/muster/internal/cloud/cloudformation/stackplan"
 	"muster.dev/muster/internal/cloud/cloudformation/stackrecord"
@@ -138,8 +139,21 @@ func (s *Stacks) amend(ctx context.Context, r *stackrecord.Record, wanted stackp
 
 // same reports whether a stack would be as it is.
 func same(a, b stackplan.Asked) bool {
-	return a.Template == b.Template && reflect.DeepEqual(filled(a.Parameters), filled(b.Parameters)) && reflect.DeepEqual(filled(a.Tags), filled(b.Tags)) &&
+	return sameTemplate(a.Template, b.Template) && reflect.DeepEqual(filled(a.Parameters), filled(b.Parameters)) && reflect.DeepEqual(filled(a.Tags), filled(b.Tags)) &&
 		reflect.DeepEqual(filled(a.Stored), filled(b.Stored)) && slices.Equal(a.NotificationARNs, b.NotificationARNs)
+}
+
+// sameTemplate reports whether two templates say the same, whatever their white space, comments and form.
+func sameTemplate(a, b string) bool {
+	if a == b {
+		return true
+	}
+	one, err := stacktemplate.Parse([]byte(a))
+	if err != nil {
+		return false
+	}
+	other, err := stacktemplate.Parse([]byte(b))
+	return err == nil && reflect.DeepEqual(one, other)
 }
 
 // filled is a map that is not nil.
