@@ -139,8 +139,14 @@ func firstWord(text []byte) []byte {
 // proxied returns the file by which the kubelet is told of a proxy; "" for none.
 func (d disk) proxied() string {
 	for _, name := range environments {
-		if raw, err := d.read(name); err == nil && bytes.Contains(bytes.ToLower(raw), []byte("https_proxy=")) {
-			return name
+		raw, err := d.read(name)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(bytes.ToLower(raw)) {
+			if line = bytes.TrimSpace(line); bytes.Contains(line, []byte("https_proxy=")) && !bytes.HasPrefix(line, []byte("#")) && !bytes.HasPrefix(line, []byte(";")) {
+				return name
+			}
 		}
 	}
 	return ""

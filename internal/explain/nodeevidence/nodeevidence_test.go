@@ -221,6 +221,10 @@ func TestNodes(t *testing.T) {
 			w.write("/etc/environment", "HTTPS_PROXY=http://10.0.0.9:3128\n")
 			w.answer = errNoAnswer
 		}, "Healthy"},
+		"a proxy of before": {nil, func(w *world) {
+			w.write("/etc/environment", "A=1\n # HTTPS_PROXY=http://10.0.0.9:3128\n")
+			w.answer = errNoAnswer
+		}, "Cause M-NET-23"},
 		"swap":           {nil, func(w *world) { w.ended("kubelet.service", "activating", "auto-restart", swapIsOn) }, "Cause M-NODE-55"},
 		"swap, long ago": {nil, func(w *world) { w.ended("kubelet.service", "failed", "failed", swapIsOn) }, "Cause M-NODE-55"},
 		"what nobody knows": {nil, func(w *world) {
