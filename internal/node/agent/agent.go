@@ -197,6 +197,10 @@ func (a *agent) work(ctx context.Context) {
 		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
 	go a.keep(ctx, a.kubelet)
+	go func() {
+		shipped.sync(ctx)
+		shipped.follow(ctx)
+	}()
 	go monitor{a}.watchRegistration(ctx)
 	go a.watch(ctx)
 	go answerRestarts(ctx, nodecerts.RestartRequest, a.log, func() { a.again(ctx) })
@@ -205,11 +209,6 @@ func (a *agent) work(ctx context.Context) {
 		return
 	}
 	a.over()
-	go func() {
-		if sleep(ctx, othersAfter) {
-			shipped.follow(ctx)
-		}
-	}()
 	go a.watchPodCIDR(ctx)
 	go monitor{a}.run(ctx)
 	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})

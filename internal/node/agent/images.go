@@ -16,15 +16,12 @@ import (
 	"muster.dev/muster/internal/platform/atomicfile"
 )
 
-const (
-	// shippedInterval is how often the directory of the images is looked at that are shipped with muster.
-	shippedInterval = time.Second
-	// othersAfter is how long after the machine has joined the other images are imported: until then its node becomes Ready, and others' too.
-	othersAfter = 4 * time.Second
-)
+// shippedInterval is how often the directory of the images is looked at that are shipped with muster.
+const shippedInterval = time.Second
 
 // firstImages are the archives that are imported before the kubelet starts: a pod that came before its image would wait for ten
-// seconds to try again. Images of add-ons that a cluster may have are imported afterwards.
+// seconds to try again. Images of add-ons that a cluster may have are imported while the kubelet starts, and are there before its
+// node is Ready.
 var firstImages = []string{"pause", "workload", "coredns"}
 
 // shippedImages brings the images that are shipped with muster into containerd, which has no registry to pull them
