@@ -26,6 +26,8 @@ const (
 	newFor = 3 * time.Second
 	// establishedFor is longer than that.
 	establishedFor = time.Minute
+	// heardIn is far longer than an API server takes to hear of a kind that it has established.
+	heardIn = 10 * time.Second
 	// atOnce is how many kinds are asked about at a time: most of it is waiting for etcd's disk.
 	atOnce = 4
 )
@@ -47,12 +49,12 @@ func Begin(ctx context.Context, api client.Client, definitions []*apiextensionsv
 	return each(ctx, definitions, func(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 		objects := &metav1.PartialObjectMetadataList{}
 		objects.SetGroupVersionKind(schema.GroupVersionKind{Group: definition.Spec.Group, Version: storedVersion(definition.Spec), Kind: definition.Spec.Names.Kind + "List"})
-		for {
+		for began := time.Now(); ; {
 			err := api.List(ctx, objects, client.Limit(1))
 			if err == nil {
 				return nil
 			}
-			if !apierrors.IsNotFound(err) { // the server has not heard of the kind by its own watch yet
+			if !apierrors.IsNotFound(err) || time.Since(began) > heardIn { // before, the server may not have heard of the kind by its own watch
 				return fmt.Errorf("asking for the first object of kind %s: %w", definition.Spec.Names.Kind, err)
 			}
 			if err := pause(ctx); err != nil {

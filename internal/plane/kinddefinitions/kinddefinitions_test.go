@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -103,4 +104,10 @@ func TestBegin(t *testing.T) {
 	if err := Begin(ctx, api, definitions); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
+	synctest.Test(t, func(t *testing.T) { // a kind that is never served is told, and not waited for without a word
+		began := time.Now()
+		if err := Begin(t.Context(), api, definitions); !apierrors.IsNotFound(err) || time.Since(began) > heardIn+time.Second {
+			t.Errorf("error %v after %v", err, time.Since(began))
+		}
+	})
 }
