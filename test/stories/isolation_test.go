@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/machine/local"
+	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/userns"
 	"muster.dev/muster/test/escape/prize"
 	"muster.dev/muster/test/escape/verdict"
@@ -100,6 +102,9 @@ func rootIsNobody(t *testing.T, i *installation) {
 			t.Errorf("root on machine %s is user %d on the host, and its ids begin with %d: %v", id, stat.Uid, first, err)
 		}
 		seen[first] = true
+		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", pid)); err != nil || strings.TrimSpace(string(raw)) != strconv.FormatInt(host.DefaultTimerSlack.Nanoseconds(), 10) {
+			t.Errorf("sleeps on machine %s, and those of its pods, may end %q ns late, want the kernel's own %s: %v", id, raw, host.DefaultTimerSlack, err)
+		}
 	}
 	for _, attempt := range []string{
 		"echo x >/proc/sys/kernel/core_pattern",

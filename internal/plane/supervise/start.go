@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"muster.dev/muster/internal/plane/component"
 	"muster.dev/muster/internal/platform/atomicfile"
@@ -24,6 +25,11 @@ const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 // guaranteed ones, which have -997 (pkg/kubelet/qos/policy.go), and not never, since what grows without end may be a
 // component.
 const oomScore = -998
+
+// timerSlack is how late a component may be woken from a sleep. The monitor of a Go program sleeps for 20 µs at a time while
+// the program is busy (runtime.sysmon), in each of more than ten: with the kernel's own slack the monitors take up to a
+// quarter of a component's processor time (docs/benchmarks.md).
+const timerSlack = 500 * time.Microsecond
 
 // spare has a component ended later than others. Without CAP_SYS_RESOURCE, as an ordinary user has it, nobody may: then
 // it is ended by its memory.
@@ -80,11 +86,21 @@ func start(dir statedir.Dir, spec component.Spec, restarts int, as *own, run fun
 	cmd.Env = append(cmd.Env, envRestarts+"="+strconv.Itoa(restarts))
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := run(cmd, begin); err != nil {
+	if err := run(cmd, relaxed(begin)); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
 	spare(cmd.Process.Pid)
 	return cmd, nil
+}
+
+// relaxed has a program inherit the slack of its components' sleeps from the thread that starts it.
+func relaxed(begin starter) starter {
+	return func(cmd *exec.Cmd) error {
+		if err := host.TimerSlack(timerSlack); err != nil {
+			return err
+		}
+		return begin(cmd)
+	}
 }
 
 // onThread starts a command on a thread that ends afterwards.

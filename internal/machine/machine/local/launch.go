@@ -188,7 +188,7 @@ func (p *Provider) start(record machine.Record, of shared, log *os.File) (*first
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{orderRead, reportWrite} // descriptors 3 and 4
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = userns.Start(cmd, record.IDs, unix.CLONE_NEWNET|unix.CLONE_NEWPID|unix.CLONE_NEWUTS|unix.CLONE_NEWIPC, func() error { return of.stage(record.IDs) })
+	err = userns.Start(cmd, record.IDs, unix.CLONE_NEWNET|unix.CLONE_NEWPID|unix.CLONE_NEWUTS|unix.CLONE_NEWIPC, func() error { return prepare(of, record.IDs) })
 	_ = orderRead.Close()
 	_ = reportWrite.Close()
 	if err != nil {
@@ -200,6 +200,15 @@ func (p *Provider) start(record machine.Record, of shared, log *os.File) (*first
 		close(ended)
 	}()
 	return &first{pid: cmd.Process.Pid, process: cmd.Process, order: orderWrite, report: reportRead, ended: ended}, nil
+}
+
+// prepare does on the thread that starts the machine's first process what that is to begin with. Pods' sleeps are theirs, and not those of
+// components, whose slack this process has.
+func prepare(of shared, ids userns.IDs) error {
+	if err := host.TimerSlack(host.DefaultTimerSlack); err != nil {
+		return err
+	}
+	return of.stage(ids)
 }
 
 func (f *first) close() {
