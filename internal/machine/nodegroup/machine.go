@@ -56,10 +56,13 @@ func (r *machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 		if err := r.management.Patch(ctx, m, lockedPatch(before)); err != nil {
 			return again(fmt.Errorf("adding the finalizer: %w", err))
 		}
-		r.memory.wrote(m)
+		r.memory.wrote(m, r.Now())
 		before = m.DeepCopy()
 	}
 	next, err := r.bring(ctx, m)
+	if wait := r.memory.gather(before, m, r.Now()); wait > 0 && err == nil {
+		return reconcile.Result{RequeueAfter: soonest(next, wait)}, nil
+	}
 	if written := r.writeStatus(ctx, before, m); written != nil {
 		return again(errors.Join(err, written))
 	}
@@ -139,7 +142,7 @@ func (r *machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine)
 	if err := r.management.Status().Update(ctx, m); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of the machine: %w", err)
 	}
-	r.memory.wrote(m)
+	r.memory.wrote(m, r.Now())
 	return nil
 }
 

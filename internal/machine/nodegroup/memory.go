@@ -22,6 +22,9 @@ type memory struct {
 	tokens  map[string]madeToken
 	asked   map[string]time.Time // machine → when to ask again whether the cluster lets it in
 	refused map[string]refusedAt // machine → the last refusal of a token with its session
+
+	writtenAt map[string]time.Time // machine → when its status was written last
+	gone      map[string]string    // machine → the token that its status names yet, and that was removed
 }
 
 type madeToken struct {
@@ -35,14 +38,18 @@ type refusedAt struct {
 }
 
 func newMemory() *memory {
-	return &memory{written: map[string]string{}, tokens: map[string]madeToken{}, asked: map[string]time.Time{}, refused: map[string]refusedAt{}}
+	return &memory{
+		written: map[string]string{}, tokens: map[string]madeToken{}, asked: map[string]time.Time{}, refused: map[string]refusedAt{},
+		writtenAt: map[string]time.Time{}, gone: map[string]string{},
+	}
 }
 
 // wrote takes note of a Machine just written.
-func (m *memory) wrote(object *v1alpha1.Machine) {
+func (m *memory) wrote(object *v1alpha1.Machine, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.written[object.Name] = object.ResourceVersion
+	m.writtenAt[object.Name] = now
 }
 
 // stale reports whether a Machine, read from the cache, is older than what was written. Versions of one kind can be
@@ -71,6 +78,20 @@ func (m *memory) token(machine string, now time.Time) credential {
 		return credential{}
 	}
 	return made.credential
+}
+
+// drop takes note of a token just removed.
+func (m *memory) drop(machine, token string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone[machine] = token
+}
+
+// dropped reports whether a token of the machine was removed.
+func (m *memory) dropped(machine, token string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone[machine] == token
 }
 
 // joined forgets a token that is used up.
@@ -125,6 +146,8 @@ func (m *memory) forget(machine string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.written, machine)
+	delete(m.writtenAt, machine)
+	delete(m.gone, machine)
 	delete(m.tokens, machine)
 	delete(m.asked, machine)
 	delete(m.refused, machine)

@@ -179,7 +179,7 @@ func (r *machines) sum(m *v1alpha1.Machine, instance machine.Instance, node *cor
 			m.Status.Join = joinlog.Merge(m.Status.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepReady, Time: now})
 			r.recorder.Eventf(m, nil, corev1.EventTypeNormal, "Ready", "Join", "node %s is Ready", m.Status.NodeName)
 		}
-		r.judge(m, v1alpha1.MachineReady, "NodeReady", "the node is Ready")
+		r.judge(m, v1alpha1.MachineReady, reasonNodeReady, "the node is Ready")
 	case wasReady && instance.State != machine.Running:
 		r.judge(m, v1alpha1.MachineNotReady, "InstanceStopped", "the instance does not run")
 	case wasReady && node == nil:

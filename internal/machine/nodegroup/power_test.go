@@ -182,6 +182,7 @@ func TestStartedMachineMayJoinAgain(t *testing.T) {
 	}
 	for range 2 {
 		mustReconcile(t, r, id)
+		w.now = w.now.Add(stepsEvery)
 	}
 	want(t, w.machine(t), v1alpha1.MachineReady, "NodeReady")
 	if m := w.machine(t); len(w.tokens(t)) != 0 || m.Status.BootstrapTokenID != "" {

@@ -92,9 +92,16 @@ func (r *machines) dropTokens(ctx context.Context, m *v1alpha1.Machine) error {
 			return err
 		}
 	}
-	if id := m.Status.BootstrapTokenID; id != "" && len(secrets) == 0 { // made a moment ago, maybe, and not in the cache yet
-		return r.deleteSecret(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: token.SecretName(id)}})
+	id := m.Status.BootstrapTokenID
+	if id == "" || r.memory.dropped(m.Name, id) {
+		return nil
 	}
+	if len(secrets) == 0 { // made a moment ago, maybe, and not in the cache yet
+		if err := r.deleteSecret(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: token.SecretName(id)}}); err != nil {
+			return err
+		}
+	}
+	r.memory.drop(m.Name, id)
 	return nil
 }
 
