@@ -190,17 +190,15 @@ func (a *agent) work(ctx context.Context) {
 		return
 	}
 	go loaded.follow(ctx)
-	if !entersService(ctx, a, func() { shipped.sync(ctx) }) {
+	others := shipped.others(ctx)
+	if !entersService(ctx, a, others) {
 		return
 	}
 	a.kubelet.args = func() []string {
 		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
 	}
 	go a.keep(ctx, a.kubelet)
-	go func() {
-		shipped.sync(ctx)
-		shipped.follow(ctx)
-	}()
+	go others()
 	go monitor{a}.watchRegistration(ctx)
 	go a.watch(ctx)
 	go answerRestarts(ctx, nodecerts.RestartRequest, a.log, func() { a.again(ctx) })

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"muster.dev/muster/internal/platform/atomicfile"
@@ -42,11 +43,20 @@ func (s *shippedImages) first(ctx context.Context) {
 	}
 }
 
+// others returns what imports the other images, and goes on in the background with those that fail or come later. It does so once: a
+// machine of a warm pool may wait there for days.
+func (s *shippedImages) others(ctx context.Context) func() {
+	return sync.OnceFunc(func() {
+		s.sync(ctx)
+		go s.follow(ctx)
+	})
+}
+
 func (a *agent) newShippedImages() *shippedImages {
 	return &shippedImages{agent: a, dir: filepath.Join(a.config.BinDir, "images")}
 }
 
-// follow imports the other archives, and those that come later: a cluster may be up while the images of add-ons are still being built. A
+// follow imports archives that failed, and those that come later: a cluster may be up while the images of add-ons are still being built. A
 // failed import is tried again.
 func (s *shippedImages) follow(ctx context.Context) {
 	pause := firstPause

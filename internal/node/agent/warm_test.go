@@ -98,3 +98,33 @@ func TestEntersService(t *testing.T) {
 		t.Error("it enters service on a machine that ends")
 	}
 }
+
+// A machine that waits in a warm pool goes on to import images that could not be, and it imports none again when it enters service.
+func TestWarmMachineGoesOnWithItsImages(t *testing.T) {
+	a, p := newAgent(t), &pooled{state: "Warmed:Running"}
+	a.metadata = imds.NewClient(serveMetadata(t, imds.ServerConfig{Directory: p}))
+	images := filepath.Join(a.config.BinDir, "images")
+	if err := os.Mkdir(images, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(images, "addon.tar"), []byte("addon"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	calls := filepath.Join(a.config.DataDir, "calls")
+	script(t, a, "ctr", `echo import >> `+calls+`; [ "$(wc -l < `+calls+`)" -gt 1 ]`)
+	ctx, end := context.WithTimeout(t.Context(), patience)
+	defer end()
+	others, entered := a.newShippedImages().others(ctx), make(chan bool, 1)
+	go func() { entered <- entersService(ctx, a, others) }()
+	if !poll(ctx, 5*time.Millisecond, func() bool { return exists(filepath.Join(a.config.DataDir, "imported-addon")) }) {
+		t.Fatal("it waits without its image")
+	}
+	p.becomes("")
+	if !<-entered {
+		t.Fatal("it does not enter service")
+	}
+	others()
+	if raw, err := os.ReadFile(calls); err != nil || string(raw) != "import\nimport\n" {
+		t.Errorf("%s %v", raw, err)
+	}
+}
