@@ -105,7 +105,11 @@ func served(ctx context.Context, api client.Client, wanted *apiextensionsv1.Cust
 		if is && time.Since(established.LastTransitionTime.Time) > newFor {
 			return nil
 		}
-		if is || apihelpers.IsCRDConditionTrue(current, apiextensionsv1.NamesAccepted) {
+		names := apihelpers.FindCRDCondition(current, apiextensionsv1.NamesAccepted)
+		if !is && names != nil && names.Status == apiextensionsv1.ConditionFalse { // another kind has them, maybe for ever
+			return fmt.Errorf("establishing kind %s: its names are not accepted: %s", wanted.Spec.Names.Kind, names.Message)
+		}
+		if is || names != nil && names.Status == apiextensionsv1.ConditionTrue {
 			apihelpers.SetCRDCondition(current, apiextensionsv1.CustomResourceDefinitionCondition{
 				Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, Reason: "InitialNamesAccepted",
 				Message: "the initial names have been accepted",

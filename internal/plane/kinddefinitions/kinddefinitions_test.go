@@ -63,6 +63,26 @@ func TestServed(t *testing.T) {
 	}
 }
 
+// A kind whose names another one has is told, and not waited for without a word.
+func TestServedWithoutItsNames(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	definition := things("v1")
+	definition.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+		{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionFalse, Reason: "KindConflict", Message: `"Thing" is already in use`},
+		{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted"},
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(definition).WithStatusSubresource(definition).Build()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := served(ctx, api, definition); err == nil || err.Error() != `establishing kind Thing: its names are not accepted: "Thing" is already in use` {
+		t.Errorf("error %v", err)
+	}
+}
+
 // Each kind is asked for until the server has heard of it, in the version that is stored; another answer is an error.
 func TestBegin(t *testing.T) {
 	t.Parallel()
