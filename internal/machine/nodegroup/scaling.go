@@ -38,7 +38,7 @@ func returns(group *v1alpha1.NodeGroup) bool {
 func resumed(group *v1alpha1.NodeGroup, actions []plan.Action) []plan.Action {
 	scaling := group.Spec.ScalingGroup()
 	return slices.DeleteFunc(actions, func(a plan.Action) bool {
-		return group.DeletionTimestamp.IsZero() && ((a.Create > 0 || a.Take != "") && scaling.Suspends(v1alpha1.ProcessLaunch) || (a.Delete != "" || a.Return != "") && scaling.Suspends(v1alpha1.ProcessTerminate))
+		return group.DeletionTimestamp.IsZero() && ((a.Create > 0 || a.Warm > 0 || a.Take != "") && scaling.Suspends(v1alpha1.ProcessLaunch) || (a.Delete != "" || a.Return != "") && scaling.Suspends(v1alpha1.ProcessTerminate))
 	})
 }
 

@@ -230,6 +230,25 @@ func TestWarmPoolIsSpreadWithItsGroup(t *testing.T) {
 	}
 }
 
+// While Launch is suspended, nothing is launched into a warm pool either: the machine that the group would take stays there.
+func TestWarmPoolWhileLaunchIsSuspended(t *testing.T) {
+	group := newTestGroup(0)
+	group.Spec.WarmPool = &v1alpha1.WarmPool{MinSize: 1, MaxGroupPreparedCapacity: new(int32(1))}
+	w := newWorld(t, newTestCluster(), group)
+	mustReconcile(t, w.groups(), "workers")
+	g := w.group(t)
+	g.Spec.AutoScaling, g.Spec.ScalingConfig.DesiredSize = &v1alpha1.AutoScaling{SuspendedProcesses: []string{v1alpha1.ProcessLaunch}}, 3
+	if err := w.faults.off(func() error { return w.management.Update(t.Context(), g) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		mustReconcile(t, w.groups(), "workers")
+	}
+	if n := len(w.living(t)); n != 1 {
+		t.Errorf("%d machines", n)
+	}
+}
+
 // A group that grows while its cluster is shifted away from a zone leaves the machines of its warm pool there alone: their
 // nodes would be cordoned.
 func TestWarmMachinesOfAShiftedZoneWait(t *testing.T) {
