@@ -188,3 +188,26 @@ func TestRunInstancesOfSpotInstances(t *testing.T) {
 	}
 	w.ask("DescribeSpotInstanceRequests", 200, "<spotPrice>0.050000</spotPrice>", "<key>team</key>")
 }
+
+// A spot instance of a one-time request is not stopped, as on EC2, nor is another that is named with it.
+func TestSpotInstancesAreNotStopped(t *testing.T) {
+	w, spot, _ := spotWorld(t)
+	onDemand := ""
+	for _, m := range w.machines() {
+		m.Status.Phase, m.Status.ProviderID = v1alpha1.MachineReady, "local:///"+m.Name
+		if err := w.api.Update(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Name != spot.Name {
+			onDemand = m.Name
+		}
+	}
+	stop := "StopInstances&InstanceId.1=" + onDemand
+	w.ask(stop+"&InstanceId.2="+spot.Name, 400, "<Code>UnsupportedOperation</Code><Message>You can't stop the Spot Instance '"+spot.Name+"' because it is associated with a one-time Spot Instance request.")
+	for _, m := range w.machines() {
+		if m.Spec.PowerState != "" {
+			t.Errorf("a request that was refused stopped %s", m.Name)
+		}
+	}
+	w.ask(stop, 200, "<name>stopping</name>")
+}

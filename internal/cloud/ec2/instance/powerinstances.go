@@ -52,6 +52,8 @@ func mayStop(i *instance, hibernate bool) error {
 		return awsfault.Errorf(incorrectState, "Instance '%s' cannot be stopped as it has never reached the 'running' state.", i.InstanceID)
 	case !slices.Contains([]instanceState{stateRunning, stateStopping, stateStopped}, i.State):
 		return awsfault.Errorf(incorrectState, "This instance '%s' is not in a state from which it can be stopped.", i.InstanceID)
+	case i.machine.Spec.MarketType == v1alpha1.MarketSpot:
+		return awsfault.Errorf("UnsupportedOperation", "You can't stop the Spot Instance '%s' because it is associated with a one-time Spot Instance request. You can only stop Spot Instances associated with persistent Spot Instance requests.", i.InstanceID)
 	case keeps(i.machine, keptStop):
 		return awsfault.Errorf(ec2resource.NotPermitted, "The instance '%s' may not be stopped. Modify its 'disableApiStop' instance attribute and try again.", i.InstanceID)
 	case hibernate:
