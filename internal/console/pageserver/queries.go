@@ -105,7 +105,9 @@ func (s *Server) answer(ctx context.Context, form view.LogForm, most int) (*view
 			answer.LogTypes = append(answer.LogTypes, string(t))
 		}
 		answer.SetResult(found.Result, most)
-		return answer, q.Query, answer.Redact(withoutSecrets)
+		if err = answer.Redact(func(row any) ([]byte, error) { return withoutSecrets(ctx, row) }); err == nil {
+			return answer, q.Query, nil
+		}
 	}
 	if _, ok := errors.AsType[*evaluation.LimitError](err); ok {
 		return nil, q.Query, badQuery{err}
@@ -116,8 +118,11 @@ func (s *Server) answer(ctx context.Context, form view.LogForm, most int) (*view
 	return nil, q.Query, err
 }
 
-// withoutSecrets is a value as JSON without its secrets.
-func withoutSecrets(value any) ([]byte, error) {
+// withoutSecrets is a value as JSON without its secrets, while somebody waits for it.
+func withoutSecrets(ctx context.Context, value any) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	text, _, err := redaction.JSON(value)
 	return text, err
 }
