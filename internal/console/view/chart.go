@@ -173,9 +173,10 @@ func (b *Bar) place(start, end, until time.Time, least, most float64) {
 	const gap, thinnest = 0.9, 1.0
 	b.X = min(on(b.At), chartWidth-thinnest)
 	b.Width = max(thinnest, (on(until)-b.X)*gap)
-	if most > least {
-		b.Y = chartHeight * (most - max(b.Value, 0)) / (most - least)
-		b.Height = chartHeight * max(b.Value, -b.Value) / (most - least)
+	if scale := max(most, -least); most > least { // values of a scale from -1 to 1, since the difference of large ones is infinite
+		most, least, value := most/scale, least/scale, b.Value/scale
+		b.Y = chartHeight * (most - max(value, 0)) / (most - least)
+		b.Height = chartHeight * max(value, -value) / (most - least)
 	} else {
 		b.Y = chartHeight
 	}

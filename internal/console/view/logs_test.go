@@ -93,6 +93,21 @@ func TestBarsOfCharts(t *testing.T) {
 	}
 }
 
+// Bars stay on their sheet, however large values are.
+func TestBarsOfHugeValues(t *testing.T) {
+	query, a := answered(t, "stats max(n) as n by bin(30m)")
+	for _, values := range [][2]string{{"1e307", "5e306"}, {"1e308", "-1e308"}, {"-1.7e308", "1.7e308"}, {"5e-324", "-5e-324"}} {
+		for i, value := range values {
+			a.Rows[i]["n"] = value
+		}
+		for _, b := range view.NewChart(query, a).Series[0].Bars {
+			if b.Y < 0 || b.Height < 0 || b.Y+b.Height > 100.1 {
+				t.Errorf("%v: %+v", values, b)
+			}
+		}
+	}
+}
+
 // An answer that nobody waits for any more is not read through for secrets to its end: rows are read one by one.
 func TestRedactionEndsBetweenRows(t *testing.T) {
 	a := &view.LogAnswer{Rows: []map[string]string{{"n": "1"}, {"n": "2"}, {"n": "3"}}}
