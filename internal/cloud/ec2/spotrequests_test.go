@@ -120,6 +120,8 @@ func TestCancelSpotInstanceRequests(t *testing.T) {
 	cancel, describe := "CancelSpotInstanceRequests&SpotInstanceRequestId.1="+request, "DescribeSpotInstanceRequests&SpotInstanceRequestId.1="+request
 	w.ask("CancelSpotInstanceRequests", 400, "<Code>MissingParameter</Code>")
 	w.ask("CancelSpotInstanceRequests&SpotInstanceRequestId.1=sir-x", 400, "InvalidSpotInstanceRequestID.Malformed")
+	w.ask(cancel+"&SpotInstanceRequestId.2=", 400, "InvalidSpotInstanceRequestID.Malformed")
+	w.ask("CancelSpotInstanceRequests&SpotInstanceRequestId.1=", 400, "InvalidSpotInstanceRequestID.Malformed")
 	w.ask(cancel+"&SpotInstanceRequestId.2=sir-0123456789abcdef0", 400, "InvalidSpotInstanceRequestID.NotFound")
 	w.ask(cancel+"&DryRun=true", 412, "DryRunOperation")
 	w.gate.Denies = true

@@ -34,6 +34,11 @@ type cancelledSpotRequest struct{ SpotInstanceRequestID, State string }
 func (s SpotRequests) cancel() awsfront.Spec[cancelSpotInstanceRequestsInput, cancelSpotInstanceRequestsOutput] {
 	return awsfront.Spec[cancelSpotInstanceRequestsInput, cancelSpotInstanceRequestsOutput]{
 		About: func(ctx context.Context, call *awsfront.Call, in *cancelSpotInstanceRequestsInput) ([]awsfront.Target, error) {
+			for _, id := range in.SpotInstanceRequestIDs {
+				if err := ec2id.SpotRequest.Check(id); err != nil {
+					return nil, err
+				}
+			}
 			return s.a.ec2.About(ctx, call, ec2id.SpotRequest, in.SpotInstanceRequestIDs...)
 		},
 		Do: func(ctx context.Context, call *awsfront.Call, in *cancelSpotInstanceRequestsInput) (*cancelSpotInstanceRequestsOutput, error) {
