@@ -3,6 +3,7 @@
 package ec2query
 
 import (
+	"maps"
 	"strings"
 
 	"muster.dev/muster/internal/aws/awsfault"
@@ -59,11 +60,18 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 		if op.Input == nil {
 			return object, nil
 		}
-		if missing := op.Input.Missing(object); len(missing) > 0 {
+		if missing := op.Input.Missing(given(object)); len(missing) > 0 {
 			return nil, awsfault.Errorf(MissingParameter, "The request must contain the parameter %s", strings.ToLower(missing[0][:1])+missing[0][1:])
 		}
 		return object, nil
 	}}, nil
+}
+
+// given are the parameters that have a value: EC2 takes one without for a missing one.
+func given(object awsshape.Object) awsshape.Object {
+	object = maps.Clone(object)
+	maps.DeleteFunc(object, func(_ string, value any) bool { return value == "" })
+	return object
 }
 
 // Encode writes the output. An operation without an output answers <return>true</return>.

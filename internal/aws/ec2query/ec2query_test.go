@@ -49,6 +49,7 @@ func TestRequests(t *testing.T) {
 		"unknown parameter": {"POST", "Action=DescribeInstances&Color=red" + version, "UnknownParameter: the parameter Color is not recognized"},
 		"the table's name":  {"POST", "Action=DescribeInstances&Filters.1.Name=a" + version, "UnknownParameter: the parameter Filters.1.Name"},
 		"required":          {"POST", "Action=RunInstances&MinCount=1" + version, "MissingParameter: The request must contain the parameter maxCount"},
+		"without a value":   {"POST", "Action=DeleteSubnet&SubnetId=" + version, "MissingParameter: The request must contain the parameter subnetId"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := decode(c.method, c.body)
