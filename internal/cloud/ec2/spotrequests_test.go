@@ -171,6 +171,8 @@ func TestRunInstancesOfSpotInstances(t *testing.T) {
 		option + "MaxPrice=cheap":                                       "InvalidParameterValue",
 		option + "MaxPrice=NaN":                                         "InvalidParameterValue",
 		option + "MaxPrice=-1":                                          "InvalidParameterValue",
+		option + "MaxPrice=0x1p-3":                                      "InvalidParameterValue",
+		option + "MaxPrice=1_0":                                         "InvalidParameterValue",
 		option + "MaxPrice=0.03":                                        "SpotMaxPriceTooLow",
 		option + "BlockDurationMinutes=60":                              "InvalidParameter",
 		option + "ValidUntil=2026-12-01T00:00:00Z":                      "InvalidParameter",

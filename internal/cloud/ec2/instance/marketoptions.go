@@ -5,6 +5,7 @@ package instance
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/awsfault"
@@ -66,7 +67,7 @@ func (in *runInstancesInput) checkMarket(instanceType string) error {
 		return nil
 	}
 	price, err := strconv.ParseFloat(o.MaxPrice, 64)
-	if err != nil || !(price > 0 && price < 1e6) {
+	if err != nil || strings.Trim(o.MaxPrice, "0123456789.") != "" || !(price > 0 && price < 1e6) { // Go reads 0x1p-3 and 1_0, too
 		return awsfault.Errorf(ec2resource.InvalidParameter, "Value (%.40s) for parameter MaxPrice is invalid. It must be US dollars an hour, such as 0.0416", o.MaxPrice)
 	}
 	if kind, err := instancetype.Find(instanceType); err == nil && price < kind.SpotUSD() {
