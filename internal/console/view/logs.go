@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// mostRows is how many rows of an answer the page shows, and mostText how many bytes they have together.
-	mostRows, mostText = 500, 1 << 20
+	// mostRows is how many rows of an answer the page shows, and mostText how many bytes they have together. Each cell takes cellText of
+	// them, even without a value: a query may name thousands of columns.
+	mostRows, mostText, cellText = 500, 1 << 20, 25
 	// mostCell is how many bytes of a value the page shows.
 	mostCell = 4096
 )
@@ -150,7 +151,7 @@ func cells(a *LogAnswer) [][]string {
 				value = strings.ToValidUTF8(value[:mostCell], "") + "…"
 			}
 			shown[i] = value
-			text += len(value)
+			text += len(value) + cellText
 		}
 		if text > mostText && len(rows) > 0 {
 			break

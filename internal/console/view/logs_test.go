@@ -143,6 +143,16 @@ func TestRowsOfThePage(t *testing.T) {
 	}
 }
 
+// An answer of very many columns has fewer rows on the page, also if they are empty.
+func TestRowsOfManyColumns(t *testing.T) {
+	wide := &evaluation.Result{Columns: make([]string, 2000), Rows: make([][]evaluation.Field, 500)}
+	a := &view.LogAnswer{}
+	a.SetResult(wide, 1000)
+	if n := len(view.NewLogs(view.Facts{}, view.LogForm{}, nil, a).Rows); n < 1 || n > 30 {
+		t.Errorf("%d rows of 2,000 columns", n)
+	}
+}
+
 func TestExamplesCanBeRead(t *testing.T) {
 	for _, e := range view.LogExamples() {
 		if _, err := logsinsights.Parse(e.Query); err != nil {
