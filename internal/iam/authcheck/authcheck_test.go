@@ -85,6 +85,11 @@ func TestACluster(t *testing.T) {
 			}
 		})
 	}
+	// All that they give is listed, with what is wrong.
+	grants, problems := authcheck.OfCluster(authcheck.Cluster{AccessEntries: entries(unknown), AWSAuth: awsAuth(named("aws-auth"))}).Grants(identity.Options{})
+	if len(grants) != 2 || grants[0].Used || !grants[1].Used || grants[1].Entry != "mapRoles[0]" || len(problems) != 1 || !problems[0].Unused {
+		t.Errorf("%+v %+v", grants, problems)
+	}
 	// The id that is given counts, whatever the entry has.
 	e := authcheck.OfCluster(authcheck.Cluster{AccessEntries: entries(entry(named("e"), "AROAEXAMPLEEXAMPLE123")), AWSAuth: awsAuth(named("aws-auth"))})
 	p := principal(t, authcheck.Supposed{ARN: dev, UserID: "AROAEXAMPLEEXAMPLE000"})

@@ -17,14 +17,27 @@ type Result struct {
 // that one would become: without an id it is supposed to be the one that its access entry was made for, and a note says
 // so.
 func (e *Entries) Check(options identity.Options, principal *identity.Principal) Result {
-	options.PrincipalIDs = options.PrincipalIDs || e.principalIDs
-	table, wrong := identity.NewTable(options, e.accessEntries, e.mappings)
-	r := Result{Entries: table.Len() + e.serviceAccounts, Problems: append(append([]identity.Problem{}, e.problems...), wrong...), Trusts: table.Trusts()}
+	table, problems := e.table(options)
+	r := Result{Entries: table.Len() + e.serviceAccounts, Problems: problems, Trusts: table.Trusts()}
 	if principal != nil {
 		outcome := table.Explain(e.supposed(*principal))
 		r.Principal, r.Outcome = principal.ARN.String(), &outcome
 	}
 	return r
+}
+
+// Grants returns what each entry gives to whom, as an authenticator with these options would read them, and what is
+// wrong with entries.
+func (e *Entries) Grants(options identity.Options) ([]identity.Grant, []identity.Problem) {
+	table, problems := e.table(options)
+	return table.Grants(), problems
+}
+
+// table is the table of the entries, with all that is wrong with them.
+func (e *Entries) table(options identity.Options) (identity.Table, []identity.Problem) {
+	options.PrincipalIDs = options.PrincipalIDs || e.principalIDs
+	table, wrong := identity.NewTable(options, e.accessEntries, e.mappings)
+	return table, append(append([]identity.Problem{}, e.problems...), wrong...)
 }
 
 // Good reports whether the principal is let in, or whether nothing is wrong if none was given.
