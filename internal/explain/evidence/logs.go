@@ -69,22 +69,34 @@ func (h HostLogs) read(ctx context.Context, sources []logs.Source, name string, 
 		if source.Name != name {
 			continue
 		}
-		ref, at := h.Now.In(source.Location), time.Time{}
-		lines := lineWriter{take: func(line []byte) {
-			if stamp, ok := logs.Stamp(line, ref); ok { // a line without one belongs to the line above it
-				at = stamp
-			}
+		err := h.lines(ctx, source, logs.Config{Since: since, TailBytes: tailBytes}, func(line []byte, at time.Time) {
 			if e, ok := take(line); ok && !at.Before(since) {
-				e.Time = at.UTC()
+				e.Time = at
 				found = append(found, e)
 			}
-		}}
-		if err := logs.Copy(ctx, &lines, logs.Config{Sources: []logs.Source{source}, Since: since, Tail: tailLines, TailBytes: tailBytes}); err != nil {
-			return found, fmt.Errorf("reading the log %s: %w", name, err)
+		})
+		if err != nil {
+			return found, err
 		}
 	}
 	slices.SortStableFunc(found, func(a, b diagnosis.Evidence) int { return a.Time.Compare(b.Time) })
 	return found[max(0, len(found)-keptLines):], nil
+}
+
+// lines hands on each of the last lines of a log, with its time.
+func (h HostLogs) lines(ctx context.Context, source logs.Source, cfg logs.Config, take func(line []byte, at time.Time)) error {
+	ref, at := h.Now.In(source.Location), time.Time{}
+	out := lineWriter{take: func(line []byte) {
+		if stamp, ok := logs.Stamp(line, ref); ok { // a line without one belongs to the line above it
+			at = stamp
+		}
+		take(line, at.UTC())
+	}}
+	cfg.Sources, cfg.Tail = []logs.Source{source}, tailLines
+	if err := logs.Copy(ctx, &out, cfg); err != nil {
+		return fmt.Errorf("reading the log %s: %w", source.Name, err)
+	}
+	return nil
 }
 
 // lineWriter hands on each whole line that is written to it.
