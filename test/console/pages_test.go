@@ -19,7 +19,7 @@ import (
 // pages are all pages, by the names of their pictures.
 func pages() map[string]string {
 	return map[string]string{
-		"overview": "/", "certificates": "/certificates", "changes": "/changes", "machine-refused": "/machines/" + pageservertest.Refused, "machine-ready": "/machines/" + pageservertest.FirstOne,
+		"overview": "/", "certificates": "/certificates", "access": "/access", "access-filtered": "/access?q=alice", "changes": "/changes", "machine-refused": "/machines/" + pageservertest.Refused, "machine-ready": "/machines/" + pageservertest.FirstOne,
 		"machine-joining": "/machines/" + pageservertest.Joining, "filtered": "/?q=gpu",
 		"logs": "/logs", "logs-chart": logs("stats count(*) as requests, max(n) by bin(5m), verb"), "logs-rows": logs("fields @timestamp, verb, @message"), "logs-mistake": logs("fields verb\n| filtre verb = 'get'"),
 		"logs-none": logs("filter verb = 'none'"),
@@ -80,7 +80,7 @@ func TestPagesWithoutBarriers(t *testing.T) {
 func TestHostileTextsDoNothing(t *testing.T) {
 	s := open(t, pageservertest.Hostile(), pageservertest.EvilLine)
 	s.source.Kept = pageservertest.HostileRequests()
-	for _, path := range []string{"/", "/certificates", "/changes", "/machines/" + url.PathEscape(pageservertest.Evil), "/?q=" + url.QueryEscape(pageservertest.Evil), logs("fields @message, @logStream, verb"), logs("stats count(*) by bin(5m), verb"), logs(pageservertest.Evil)} {
+	for _, path := range []string{"/", "/certificates", "/access", "/changes", "/machines/" + url.PathEscape(pageservertest.Evil), "/?q=" + url.QueryEscape(pageservertest.Evil), logs("fields @message, @logStream, verb"), logs("stats count(*) by bin(5m), verb"), logs(pageservertest.Evil)} {
 		s.do(chromedp.Navigate(s.address + path))
 		s.ready()
 		if strings.HasPrefix(path, "/machines/") {
@@ -132,6 +132,12 @@ func TestKeys(t *testing.T) {
 	s.until(`location.pathname.startsWith("/machines/i-0000000000000000") && document.querySelector(".live.on") !== null`)
 	s.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("c"))
 	s.until(`location.pathname === "/certificates" && document.querySelector(".live.on") !== null`)
+	s.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("a"))
+	s.until(`location.pathname === "/access" && document.querySelector(".live.on") !== null`)
+	s.do(chromedp.KeyEvent("j"))
+	s.until(`document.activeElement.matches("#grants-part summary")`)
+	s.do(chromedp.KeyEvent(kb.Enter))
+	s.until(`document.activeElement.parentElement.open`)
 	s.do(chromedp.KeyEvent("?"))
 	s.until(`document.getElementById("help").open`)
 	s.do(chromedp.KeyEvent(kb.Escape))

@@ -13,6 +13,7 @@ import (
 
 	accessv1alpha1 "muster.dev/muster/api/access/v1alpha1"
 	iamauthenticatorv1alpha1 "muster.dev/muster/api/iamauthenticator/v1alpha1"
+	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/iam/authcheck"
 )
@@ -23,28 +24,8 @@ func (c *authCommand) readCluster(ctx context.Context) (*authcheck.Entries, erro
 	if err != nil {
 		return nil, err
 	}
-	var there authcheck.Cluster
-	absent := func(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
-
-	var entries accessv1alpha1.AccessEntryList
-	if err := p.ReadAll(ctx, &entries); err == nil {
-		there.AccessEntries = &entries
-	} else if !absent(err) {
-		return nil, err
-	}
-	var mappings iamauthenticatorv1alpha1.IAMIdentityMappingList
-	if err := p.ReadAll(ctx, &mappings); err == nil {
-		there.Mappings = &mappings
-	} else if !absent(err) {
-		return nil, err
-	}
-	var awsAuth corev1.ConfigMap
-	err = p.Within(ctx, func(ctx context.Context) error {
-		return p.Get(ctx, client.ObjectKey{Namespace: authcheck.AWSAuthNamespace, Name: authcheck.AWSAuthName}, &awsAuth)
-	})
-	if err == nil {
-		there.AWSAuth = &awsAuth
-	} else if !absent(err) {
+	there, err := ReadEntries(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	found := authcheck.OfCluster(there)
@@ -59,6 +40,36 @@ func (c *authCommand) readCluster(ctx context.Context) (*authcheck.Entries, erro
 	}
 	return found, nil
 }
+
+// ReadEntries reads the entries of a cluster that let IAM principals in. A kind that the cluster does not serve has none.
+func ReadEntries(ctx context.Context, p *kinds.Client) (authcheck.Cluster, error) {
+	var there authcheck.Cluster
+	var entries accessv1alpha1.AccessEntryList
+	if err := p.ReadAll(ctx, &entries); err == nil {
+		there.AccessEntries = &entries
+	} else if !absent(err) {
+		return there, err
+	}
+	var mappings iamauthenticatorv1alpha1.IAMIdentityMappingList
+	if err := p.ReadAll(ctx, &mappings); err == nil {
+		there.Mappings = &mappings
+	} else if !absent(err) {
+		return there, err
+	}
+	var awsAuth corev1.ConfigMap
+	err := p.Within(ctx, func(ctx context.Context) error {
+		return p.Get(ctx, client.ObjectKey{Namespace: authcheck.AWSAuthNamespace, Name: authcheck.AWSAuthName}, &awsAuth)
+	})
+	if err == nil {
+		there.AWSAuth = &awsAuth
+	} else if !absent(err) {
+		return there, err
+	}
+	return there, nil
+}
+
+// absent reports whether an error says that there is no such object, or that the cluster does not serve its kind.
+func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // maxAuthFile is how much is read of one file.
 const maxAuthFile = 8 << 20

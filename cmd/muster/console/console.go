@@ -32,6 +32,8 @@ type consoleCommand struct {
 	*terminal.Options
 	planes kinds.Dialers
 	now    func() time.Time
+	// entries connects to a cluster for the kinds that say who gets in.
+	entries func(o *terminal.Options) (*kinds.Client, error)
 	// show has the user's browser show a file.
 	show func(ctx context.Context, file string) error
 
@@ -41,16 +43,17 @@ type consoleCommand struct {
 
 // NewCommand returns "muster console".
 func NewCommand(o *terminal.Options) *cobra.Command {
-	return (&consoleCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, show: showInBrowser}).command()
+	return (&consoleCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, entries: entriesOf, show: showInBrowser}).command()
 }
 
 func (c *consoleCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: "Show clusters, machines, certificates, changes and logs on pages in a browser, until interrupted",
+		Short: "Show clusters, machines, certificates, access, changes and logs on pages in a browser, until interrupted",
 		Long: `Serve pages about the installation to a browser on this host, until the command is interrupted: the clusters with their machines by
 zone and all that is wrong now, each machine with its join in milliseconds and why it is as it is, certificates with the outcome of each
-rule, changes with their steps, and the answers of log queries. Pages stay current. Nothing is changed by them, and each has the command that says the same.
+rule, who becomes whom and who was refused, changes with their steps, and the answers of log queries. Pages stay current. Nothing is changed
+by them, and each has the command that says the same.
 
 The command prints an address that is good once, for ten minutes. Enter on a terminal prints another one. The console listens on a
 loopback address of its own, which is another one each time. From elsewhere, lead a port there and open the same address at localhost:
@@ -85,7 +88,7 @@ func (c *consoleCommand) run(ctx context.Context) error {
 	}
 	record, by := readaudit.Of(dir), readaudit.Self()
 	server, err := pageserver.New(pageserver.Config{
-		Source: &source{Options: c.Options, planes: c.planes, asker: asker, dir: dir, now: c.now, recorded: loadRecorded},
+		Source: &source{Options: c.Options, planes: c.planes, asker: asker, dir: dir, now: c.now, recorded: loadRecorded, entries: c.entries},
 		Record: func(client, request string) error {
 			return record.Add(readaudit.Read{Time: c.now().UTC(), By: by, With: "muster console", Client: client, Command: request})
 		},

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	"muster.dev/muster/cmd/muster/clitest"
 	"muster.dev/muster/cmd/muster/explain"
+	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/certificates/issued"
 	"muster.dev/muster/internal/console/view"
@@ -42,6 +44,11 @@ func world(t *testing.T) *clitest.Bench {
 	return b
 }
 
+// nobodyGetsIn stands for a cluster that does not answer.
+func nobodyGetsIn(*terminal.Options) (*kinds.Client, error) {
+	return nil, errors.New("nothing answers")
+}
+
 func noon() time.Time { return clitest.Noon }
 
 // The command prints an address, by which a browser gets pages and data of the installation, and what it reads is on record.
@@ -53,7 +60,7 @@ func TestConsole(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	opened := make(chan string, 1)
-	cmd := &consoleCommand{Options: &o, planes: b.Planes, now: noon, show: func(_ context.Context, file string) error {
+	cmd := &consoleCommand{Options: &o, planes: b.Planes, now: noon, entries: nobodyGetsIn, show: func(_ context.Context, file string) error {
 		raw, err := os.ReadFile(file)
 		opened <- string(raw)
 		return err
@@ -133,7 +140,7 @@ func TestSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	loads := 0
-	s := &source{Options: b.O, planes: b.Planes, asker: asker, dir: statedir.Dir(b.O.StateDir), now: noon, recorded: func(context.Context, *terminal.Options) ([]issued.Entry, error) {
+	s := &source{Options: b.O, planes: b.Planes, asker: asker, dir: statedir.Dir(b.O.StateDir), now: noon, entries: nobodyGetsIn, recorded: func(context.Context, *terminal.Options) ([]issued.Entry, error) {
 		loads++
 		return []issued.Entry{{Node: "n", Signer: "kubernetes.io/kubelet-serving", Serial: "old"}, {Node: "n", Signer: "kubernetes.io/kubelet-serving", Serial: "new", CSR: "csr-1"}, {Subject: "me", Signer: "kubernetes.io/kube-apiserver-client"}}, nil
 	}}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -49,8 +50,12 @@ type source struct {
 	// recorded reads the record of issued certificates of the cluster that the options choose.
 	recorded func(ctx context.Context, o *terminal.Options) ([]issued.Entry, error)
 
-	mu     sync.Mutex
-	record map[string]kept // by the spec.name of the cluster
+	// entries connects to the cluster that the options choose, for the kinds that say who gets in.
+	entries func(o *terminal.Options) (*kinds.Client, error)
+
+	mu       sync.Mutex
+	record   map[string]kept // by the spec.name of the cluster
+	refusals keptRefusals
 }
 
 // kept is the record of a cluster as it was at a moment.
@@ -113,8 +118,17 @@ func (s *source) Read(ctx context.Context) (pageserver.Reading, error) {
 	if f.Subnets, err = s.subnets(ctx); err != nil {
 		unseen("the zones of machines", err)
 	}
-	for name, read := range snapshot.Of {
-		c := view.Cluster{Nodes: read.Nodes}
+	if f.Associations, err = s.associations(ctx, answers); err != nil {
+		unseen("the roles of pods", err)
+	}
+	if f.Refusals, err = s.refused(ctx, slices.Sorted(maps.Keys(snapshot.Of))); err != nil {
+		unseen("who was refused", err)
+	}
+	accesses := s.accesses(ctx, f.Clusters, snapshot.Of)
+	for _, name := range slices.Sorted(maps.Keys(snapshot.Of)) { // in an order, so that what is unseen stands still
+		read := snapshot.Of[name]
+		c := view.Cluster{Nodes: read.Nodes, Access: accesses[name].access}
+		f.Wrong.Unseen = append(f.Wrong.Unseen, accesses[name].unseen...)
 		for i := range read.Requests {
 			c.Reviews = append(c.Reviews, csrview.Of(&read.Requests[i], read.Events[read.Requests[i].Name]))
 		}
@@ -123,6 +137,7 @@ func (s *source) Read(ctx context.Context) (pageserver.Reading, error) {
 			unseen("all certificates of nodes of cluster "+name, err)
 		}
 		c.Certificates = issuedOf(name, entries)
+		used(c.Access.Tokens, entries, read)
 		plane, err := authority.NewStore(s.dir.Cluster(v1alpha1.ClusterSlug(name)).PKI()).List()
 		if err != nil {
 			unseen("the certificates of the control plane of cluster "+name, err)
@@ -151,6 +166,17 @@ func (s *source) subnets(ctx context.Context) ([]v1alpha1.Subnet, error) {
 	var subnets v1alpha1.SubnetList
 	err = management.ReadAll(ctx, &subnets)
 	return subnets.Items, err
+}
+
+// associations are the roles of pods, of the clusters that are asked about.
+func (s *source) associations(ctx context.Context, answers *explain.Answers) ([]v1alpha1.PodIdentityAssociation, error) {
+	management, err := s.planes.Management(s.Options)
+	if err != nil {
+		return nil, err
+	}
+	var list v1alpha1.PodIdentityAssociationList
+	err = management.ReadAll(ctx, &list)
+	return of(answers, list.Items, func(a *v1alpha1.PodIdentityAssociation) string { return a.Spec.ClusterName }), err
 }
 
 // issued is the record of a cluster, which is at most recordAge old.

@@ -33,6 +33,7 @@ func functions() template.FuncMap {
 		"life": func(c view.Certificate, at time.Time) life {
 			return life{Spent: c.Spent(at), Tenths: c.Spent(at) / 100, Late: !at.Before(c.NotAfter)}
 		},
+		"state": state, "role": roleName, "usable": usable, "checkable": checkable, "concrete": concrete, "refusalAnchor": refusalAnchor,
 		"rfc": rfc, "number": number, "thousands": thousands, "sinces": sinces, "examples": examples,
 		"most": most, "sum": func(a, b int) int { return a + b },
 		"share": func(most, n int) int { return n * 98 / most }, "rest": func(most, a, b int) int { return 99 - a*98/most - b*98/most },

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ const (
 	Overview     = "overview"
 	Machine      = "machine"
 	Certificates = "certificates"
+	Access       = "access"
 	Changes      = "changes"
 	Logs         = "logs"
 	plainPage    = "plain"
@@ -90,7 +92,7 @@ type link struct {
 // New reads the templates and files.
 func New() (*Pages, error) {
 	p := &Pages{templates: map[string]*template.Template{}, assets: map[string]Asset{}, paths: map[string]string{}}
-	for _, name := range []string{Overview, Machine, Certificates, Changes, Logs, plainPage} {
+	for _, name := range []string{Overview, Machine, Certificates, Access, Changes, Logs, plainPage} {
 		t, err := template.New(name).Funcs(functions()).ParseFS(templateFiles, "templates/document.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the template of the page %s: %w", name, err)
@@ -177,9 +179,19 @@ func (d document) Pages() []link {
 	return []link{
 		{"Overview", "/", d.Name == Overview},
 		{"Certificates", "/certificates", d.Name == Certificates},
+		{"Access", "/access", d.Name == Access},
 		{"Changes", "/changes", d.Name == Changes},
 		{"Logs", "/logs", d.Name == Logs},
 	}
+}
+
+// ClusterCommand is a command line about one cluster; about that of the flags, if the name is empty.
+func (f Frame) ClusterCommand(cluster string, words ...string) string {
+	if cluster == "" {
+		return f.Command(words...)
+	}
+	flags := slices.DeleteFunc(slices.Clone(f.Flags), func(flag string) bool { return strings.HasPrefix(flag, "--cluster=") })
+	return Frame{Flags: append([]string{"--cluster=" + cluster}, flags...)}.Command(words...)
 }
 
 // Command is a command line of muster's with the flags of this installation.

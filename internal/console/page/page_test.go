@@ -57,6 +57,7 @@ func TestPages(t *testing.T) {
 		"logs.html": {page.Logs, view.NewLogs(f, view.LogForm{Since: "2h"}, nil, nil)}, "answer.html": {page.Logs, answer(t, f)},
 		"mistake.html":      {page.Logs, mistake(f)},
 		"certificates.html": {page.Certificates, view.NewCertificates(f, "")}, "changes.html": {page.Changes, view.NewChanges(f)},
+		"access.html": {page.Access, view.NewAccess(f, "")}, "access-filtered.html": {page.Access, view.NewAccess(f, "nobody has it")},
 	} {
 		t.Run(file, func(t *testing.T) {
 			html, shown, err := pages.Part(page.Frame{Name: c.name, At: f.At, Flags: []string{"--state-dir=/srv/it's"}}, c.view)
@@ -112,17 +113,21 @@ func TestPagesStandStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := pageservertest.World()
-	shown := map[string]bool{}
-	for second := range 20 {
-		f.At = pageservertest.Noon.Add(time.Duration(second) * time.Second)
-		_, hash, err := pages.Part(page.Frame{Name: page.Overview, At: f.At}, view.NewOverview(f, ""))
-		if err != nil {
-			t.Fatal(err)
+	for name, made := range map[string]func() any{
+		page.Overview: func() any { return view.NewOverview(f, "") }, page.Access: func() any { return view.NewAccess(f, "") },
+	} {
+		shown := map[string]bool{}
+		for second := range 20 {
+			f.At = pageservertest.Noon.Add(time.Duration(second) * time.Second)
+			_, hash, err := pages.Part(page.Frame{Name: name, At: f.At}, made())
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown[hash] = true
 		}
-		shown[hash] = true
-	}
-	if len(shown) != 1 {
-		t.Errorf("%d different pages of the same facts", len(shown))
+		if len(shown) != 1 {
+			t.Errorf("%s: %d different pages of the same facts", name, len(shown))
+		}
 	}
 }
 
@@ -161,5 +166,11 @@ func TestCommandsAreQuoted(t *testing.T) {
 	f := page.Frame{Flags: []string{"--state-dir=/srv/it's"}}
 	if got, want := f.Command("explain", "machine", "$(reboot)"), `muster explain machine "\$(reboot)" "--state-dir=/srv/it's"`; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	f.Flags = append(f.Flags, "--cluster=home")
+	for cluster, want := range map[string]string{"": `muster auth check "--state-dir=/srv/it's" --cluster=home`, "blue": `muster auth check --cluster=blue "--state-dir=/srv/it's"`} {
+		if got := f.ClusterCommand(cluster, "auth", "check"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

@@ -71,7 +71,7 @@ func check(t *testing.T, what, page string) {
 func TestHostileTexts(t *testing.T) {
 	b := newBench(t, pageservertest.Hostile()).enter()
 	evil := "/machines/" + url.PathEscape(pageservertest.Evil)
-	for _, path := range []string{"/", "/?q=" + url.QueryEscape(pageservertest.Evil), "/certificates", "/certificates?q=" + url.QueryEscape(pageservertest.Evil[:40]), "/changes", evil, "/machines/" + url.PathEscape("javascript:window.harmed=1")} {
+	for _, path := range []string{"/", "/?q=" + url.QueryEscape(pageservertest.Evil), "/certificates", "/certificates?q=" + url.QueryEscape(pageservertest.Evil[:40]), "/access", "/access?q=" + url.QueryEscape(pageservertest.Evil[:40]), "/changes", evil, "/machines/" + url.PathEscape("javascript:window.harmed=1")} {
 		w := b.ask(http.MethodGet, path)
 		if w.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
@@ -84,7 +84,7 @@ func TestHostileTexts(t *testing.T) {
 	for _, path := range []string{"/machines/" + url.PathEscape(pageservertest.Evil+"x"), "/enter/" + url.PathEscape(pageservertest.Evil), "/" + url.PathEscape(pageservertest.Evil)} {
 		check(t, path, b.ask(http.MethodGet, path).Body.String())
 	}
-	for _, path := range []string{"/api/overview", "/api/explain", "/api/machines/" + url.PathEscape(pageservertest.Evil), "/api/machines/none" + url.PathEscape(pageservertest.Evil)} {
+	for _, path := range []string{"/api/overview", "/api/explain", "/api/access", "/api/machines/" + url.PathEscape(pageservertest.Evil), "/api/machines/none" + url.PathEscape(pageservertest.Evil)} {
 		w := b.ask(http.MethodGet, path)
 		if !json.Valid(w.Body.Bytes()) || w.Header().Get("Content-Type") != "application/json" || strings.Contains(w.Body.String(), "<script") || strings.Contains(w.Body.String(), "hunter2") {
 			t.Errorf("%s: %s", path, w.Body)

@@ -5,6 +5,7 @@ package pageserver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -99,6 +100,7 @@ func (k *keeper) read(ctx context.Context) {
 			reports[i] = redacted(reports[i])
 		}
 		k.held.facts.Wrong.Reports = reports
+		k.held.facts = cleanAccess(k.held.facts)
 	}
 	k.held.err, k.held.at = err, k.now()
 	close(k.held.next)
@@ -181,4 +183,35 @@ func redactedEvidence(all []diagnosis.Evidence) []diagnosis.Evidence {
 		all[i].Text, _ = redaction.Text(all[i].Text)
 	}
 	return all
+}
+
+// cleanAccess returns facts without the secrets in what was refused, in what is wrong with entries and in what people wrote
+// about tokens.
+func cleanAccess(f view.Facts) view.Facts {
+	clean := func(texts ...*string) {
+		for _, text := range texts {
+			*text, _ = redaction.Text(*text)
+		}
+	}
+	f.Refusals = slices.Clone(f.Refusals)
+	for i := range f.Refusals {
+		r := &f.Refusals[i]
+		clean(&r.Principal, &r.AccessKeyID, &r.Resource, &r.Rule, &r.Saw, &r.Fix)
+	}
+	f.Of = maps.Clone(f.Of)
+	for name, of := range f.Of {
+		access := &of.Access
+		access.Problems, access.Notes, access.Tokens = slices.Clone(access.Problems), slices.Clone(access.Notes), slices.Clone(access.Tokens)
+		for i := range access.Problems {
+			clean(&access.Problems[i].Saw, &access.Problems[i].Fix)
+		}
+		for i := range access.Notes {
+			clean(&access.Notes[i])
+		}
+		for i := range access.Tokens {
+			clean(&access.Tokens[i].Description)
+		}
+		f.Of[name] = of
+	}
+	return f
 }

@@ -50,6 +50,9 @@ func (s *Server) shown(ctx context.Context, h held, at *url.URL) (page.Frame, an
 	case path == "/certificates":
 		frame.Name, frame.Title = page.Certificates, "Certificates"
 		return frame, view.NewCertificates(h.facts, filter), nil
+	case path == "/access":
+		frame.Name, frame.Title = page.Access, "Access"
+		return frame, view.NewAccess(h.facts, filter), nil
 	case path == "/changes":
 		frame.Name, frame.Title = page.Changes, "Changes"
 		return frame, view.NewChanges(h.facts), nil

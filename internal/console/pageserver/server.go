@@ -140,7 +140,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /enter/{ticket}", s.enter)
 	mux.HandleFunc("GET /assets/", s.asset)
 	mux.HandleFunc("POST /leave", s.leave)
-	for _, pattern := range []string{"/{$}", "/certificates", "/changes", "/machines/{name}"} {
+	for _, pattern := range []string{"/{$}", "/certificates", "/access", "/changes", "/machines/{name}"} {
 		mux.Handle("GET "+pattern, s.within(s.page))
 	}
 	mux.Handle("GET /logs", s.within(s.queryPage))
@@ -149,6 +149,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /events", s.within(s.events))
 	mux.Handle("GET /api/overview", s.within(s.viewed("/")))
 	mux.Handle("GET /api/certificates", s.within(s.viewed("/certificates")))
+	mux.Handle("GET /api/access", s.within(s.viewed("/access")))
 	mux.Handle("GET /api/changes", s.within(s.viewed("/changes")))
 	mux.Handle("GET /api/machines/{name}", s.within(s.viewed("/machines/")))
 	mux.Handle("GET /api/explain", s.within(s.explainAll))

@@ -119,8 +119,8 @@ func form(token string) func(*http.Request) {
 // reading are the paths that show something of an installation.
 func reading() []string {
 	return []string{
-		"/", "/?q=home", "/certificates", "/changes", "/machines/" + pageservertest.FirstOne, "/machines/" + pageservertest.FirstOne + "/logs", "/events?view=/",
-		"/api/overview", "/api/certificates", "/api/changes", "/api/machines/" + pageservertest.FirstOne, "/api/explain", "/api/explain/machine/" + pageservertest.Refused,
+		"/", "/?q=home", "/certificates", "/access", "/access?q=alice", "/changes", "/machines/" + pageservertest.FirstOne, "/machines/" + pageservertest.FirstOne + "/logs", "/events?view=/",
+		"/api/overview", "/api/certificates", "/api/access", "/api/changes", "/api/machines/" + pageservertest.FirstOne, "/api/explain", "/api/explain/machine/" + pageservertest.Refused,
 		"/api/objects/machines", "/api/objects/machines/" + pageservertest.FirstOne,
 		"/logs", asking("/logs", "limit 1"), asking("/api/logs/query", "limit 1"),
 	}
@@ -302,7 +302,7 @@ func TestData(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/explain": `"cause": "M-IAM-01"`, "/api/explain/machine/" + pageservertest.Refused: `"verdict": "Cause"`, "/api/objects/machines": `"items": [`,
 		"/api/objects/machines/" + pageservertest.FirstOne: `"clusterName": "home"`, "/api/overview?q=gpu": `"matching": 3`, "/api/machines/" + pageservertest.FirstOne: `"siblings": 13`,
-		"/api/certificates": `"rule": "names-assigned"`, "/api/changes": `"type": "VersionUpdate"`, "/api/machines/172.31.0.5": pageservertest.FirstOne,
+		"/api/certificates": `"rule": "names-assigned"`, "/api/access": `"rule": "no-entry"`, "/api/access?q=ghijkl": `"id": "ghijkl"`, "/api/changes": `"type": "VersionUpdate"`, "/api/machines/172.31.0.5": pageservertest.FirstOne,
 	} {
 		w := b.ask(http.MethodGet, path)
 		if w.Code != http.StatusOK || !json.Valid(w.Body.Bytes()) || !strings.Contains(w.Body.String(), want) || w.Header().Get("Content-Type") != "application/json" {

@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/certificates/csrview"
 	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/iam/identity"
 )
 
 // Facts are what was read of an installation at a moment.
@@ -20,6 +21,9 @@ type Facts struct {
 	Machines []v1alpha1.Machine
 	Updates  []v1alpha1.Update
 	Subnets  []v1alpha1.Subnet
+	// Associations are the roles of pods, and Refusals who was refused lately, the newest first.
+	Associations []v1alpha1.PodIdentityAssociation
+	Refusals     []Refusal
 	// Of are the clusters' own objects, by the spec.name of the cluster.
 	Of map[string]Cluster
 	// Wrong is all that is wrong now, as muster explain says it.
@@ -32,6 +36,17 @@ type Cluster struct {
 	Reviews []csrview.Review
 	// Certificates that were issued to nodes and people, the newest of each owner and signer, and those of the control plane.
 	Certificates []Certificate
+	Access       ClusterAccess
+}
+
+// ClusterAccess is what was read of who gets into a cluster.
+type ClusterAccess struct {
+	// Mode is the authentication mode; empty if nothing could be read.
+	Mode     identity.Mode
+	Grants   []Grant
+	Problems []identity.Problem
+	Notes    []string
+	Tokens   []Token
 }
 
 // Certificate is one certificate and its life.

@@ -155,7 +155,7 @@ document.addEventListener("click", (event) => {
 });
 
 // Keys.
-const pages = { o: "/", c: "/certificates", u: "/changes", l: "/logs" };
+const pages = { o: "/", c: "/certificates", a: "/access", u: "/changes", l: "/logs" };
 let going = false; // whether the key before was g
 
 function step(by) {

@@ -62,6 +62,7 @@ func Hostile() view.Facts {
 	u := &f.Updates[0]
 	u.Name, u.Spec.Type, u.Status.Message, u.Spec.NodeGroup = Evil, Evil, Evil, Evil
 	u.Status.Steps[0].Name, u.Status.Steps[0].Message = Evil, Evil
+	hostileAccess(&f)
 	return f
 }
 

@@ -176,6 +176,7 @@ func World() view.Facts {
 	troubles(&f, add)
 	changes(&f)
 	planes(&f)
+	access(&f)
 	return f
 }
 
@@ -274,5 +275,6 @@ func Many(n int) view.Facts {
 		of.Reviews = append(of.Reviews, review(m, fmt.Sprintf("csr-%05d", i), 20*time.Minute, csrview.Issued, passed))
 	}
 	f.Of = map[string]view.Cluster{home: of}
+	manyAccess(&f, n)
 	return f
 }
