@@ -7,7 +7,25 @@ import (
 	"testing"
 
 	"muster.dev/muster/internal/explain/redaction"
+	"muster.dev/muster/internal/iam/authcheck"
+	"muster.dev/muster/internal/iam/identity"
 )
+
+// The advice to a principal that no entry names is no secret, though it has the word aws-auth in it.
+func TestAdviceStays(t *testing.T) {
+	t.Parallel()
+	for _, mode := range identity.Modes() {
+		table, _ := identity.NewTable(identity.Options{Mode: mode}, nil, nil)
+		p, err := (authcheck.Supposed{ARN: "arn:aws:iam::111122223333:role/dev"}).Principal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fix := table.Map(*p).Fix
+		if got, count := redaction.Text(fix); got != fix || len(count) > 0 || !strings.Contains(fix, ":role/dev") {
+			t.Errorf("in mode %s, %q becomes %q", mode, fix, got)
+		}
+	}
+}
 
 // A secret with a name or a form goes, in whatever language it is written: YAML, JSON, Go, shells, headers, addresses.
 func TestSecretsOfAllForms(t *testing.T) {

@@ -89,12 +89,12 @@ func (t Table) nobody(p Principal, o Outcome) Outcome {
 	}
 	o.Rule = RuleNoEntry
 	o.Reason = fmt.Sprintf("no entry names %s", p.CanonicalARN)
-	o.Fix = "make an access entry for it, or add it to aws-auth: " + p.CanonicalARN.String()
+	o.Fix = "make an access entry for it, or add it to aws-auth (" + p.CanonicalARN.String() + ")"
 	switch t.mode {
 	case ModeAPI:
 		o.Fix = "make an access entry for it: " + p.CanonicalARN.String()
 	case ModeConfigMap:
-		o.Fix = "add it to aws-auth: " + p.CanonicalARN.String()
+		o.Fix = "add it to aws-auth (" + p.CanonicalARN.String() + ")"
 	case ModeAPIAndConfigMap:
 	}
 	return o

@@ -62,7 +62,7 @@ func access(f *view.Facts) {
 	f.Refusals = []view.Refusal{
 		{
 			Time: Noon.Add(-20 * time.Second), By: "authenticator", Cluster: home, Principal: "arn:aws:sts::000000000000:assumed-role/muster-node-home/" + Refused, AccessKeyID: "ASIAEXAMPLEEXAMPLE12", Machine: Refused,
-			Rule: "no-entry", Cause: "M-IAM-01", Saw: "no entry names " + arnOfIAM + "role/muster-node-home", Fix: "make an access entry for it, or add it to aws-auth: " + arnOfIAM + "role/muster-node-home", Count: 1212,
+			Rule: "no-entry", Cause: "M-IAM-01", Saw: "no entry names " + arnOfIAM + "role/muster-node-home", Fix: "make an access entry for it, or add it to aws-auth (" + arnOfIAM + "role/muster-node-home)", Count: 1212,
 		},
 		{Time: Noon.Add(-4 * time.Minute), By: "authenticator", Cluster: home, AccessKeyID: "AKIAEXAMPLEEXAMPLE12", Rule: "signature/SignatureDoesNotMatch", Cause: "M-IAM-07", Saw: "it is signed for another cluster", Fix: "make the token with --cluster-name home", Count: 1},
 		{
