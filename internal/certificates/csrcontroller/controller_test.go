@@ -143,7 +143,7 @@ func TestDeniesAndSaysWhy(t *testing.T) {
 		t.Errorf("message %q", got)
 	}
 	w.until("an event tells", func() bool { return len(w.events.all()) == 1 })
-	if got := w.events.all()[0]; got != "greedy Warning CertificateDenied Deny by rule address-assigned: "+want {
+	if got := w.events.all()[0]; got != "greedy Warning CertificateDenied Deny by rule address-assigned: "+want+" (M-TLS-38)" {
 		t.Errorf("event %q", got)
 	}
 	if n := len(w.facts.Reviews()); n != 0 {

@@ -33,10 +33,11 @@ func (c *Controller) record(ctx context.Context, i item, csr *certificatesv1.Cer
 }
 
 func (c *Controller) log(ctx context.Context, i item, d judgement, summary string) {
+	_, reason := c.event(d)
 	c.config.Logger.LogAttrs(ctx, level(d.Verdict), "certificate request decided",
 		slog.String("csr", i.name), slog.String("signer", i.signer), slog.String("requester", i.requester),
 		slog.String("common_name", csrview.Clip(d.request.CSR.CommonName(), longestName)), slog.String("phase", string(d.request.Phase)),
-		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("machine", string(d.machine)),
+		slog.String("verdict", string(d.Verdict)), slog.String("rule", string(d.Rule)), slog.String("cause", cause(d, reason)), slog.String("machine", string(d.machine)),
 		slog.String("summary", csrview.Clip(summary, longestMessage)), slog.String("checks", checks(d.Decision)))
 }
 
@@ -45,6 +46,7 @@ type word struct {
 	about                           item
 	uid                             types.UID
 	kind, reason, message, decision string
+	cause                           string                  // its identifier; empty if there is none
 	node                            *corev1.ObjectReference // that it is said of, too; nil if none
 	last                            bool                    // it is worth saying when the request is finished, too
 }
@@ -57,7 +59,7 @@ func (c *Controller) tell(i item, csr *certificatesv1.CertificateSigningRequest,
 		return
 	}
 	w := word{
-		about: i, uid: csr.UID, kind: kind, reason: reason, message: csrview.Clip(summary, longestMessage), decision: compact(d.Decision),
+		about: i, uid: csr.UID, kind: kind, reason: reason, message: csrview.Clip(summary, longestMessage), decision: compact(d.Decision), cause: cause(d, reason),
 		last: d.Verdict == decision.Deny || c.observes(),
 	}
 	if d.Verdict == decision.Deny {
@@ -77,16 +79,37 @@ func (c *Controller) tellLater() {
 
 func (c *Controller) say(w word) {
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: w.about.name, UID: w.uid}}
-	c.config.Events.AnnotatedEventf(csr, map[string]string{csrview.Annotation: w.decision}, w.kind, w.reason, "%s", w.message)
+	c.config.Events.AnnotatedEventf(csr, map[string]string{csrview.Annotation: w.decision}, w.kind, w.reason, "%s", w.text(""))
 	if w.node != nil {
-		c.config.Events.AnnotatedEventf(w.node, nil, w.kind, w.reason, "%s", csrview.Clip("certificate request "+w.about.name+": "+w.message, longestMessage))
+		c.config.Events.AnnotatedEventf(w.node, nil, w.kind, w.reason, "%s", w.text("certificate request "+w.about.name+": "))
 	}
+}
+
+// text is the message behind a beginning, with the identifier of the cause at its end, which is never cut off.
+func (w word) text(begin string) string {
+	if w.cause == "" {
+		return csrview.Clip(begin+w.message, longestMessage)
+	}
+	end := " (" + w.cause + ")"
+	return csrview.Clip(begin+w.message, longestMessage-len(end)) + end
+}
+
+// cause is the identifier of the cause of a denial, by the reason of its Event; empty for other decisions, for those that
+// are only observed, and where a person had approved the request.
+func cause(d judgement, reason string) string {
+	if reason != reasonDenied {
+		return ""
+	}
+	return policy.CauseOf(d.Rule)
 }
 
 // The words that are kept of those that are held: those about a request that is finished are worth saying if they are
 // its last ones.
 func never(word) bool  { return false }
 func last(w word) bool { return w.last }
+
+// reasonDenied is the reason of Events that tell of a denial.
+const reasonDenied = "CertificateDenied"
 
 // event returns the type and the reason of the Event that tells of a decision; no reason if none does.
 func (c *Controller) event(d judgement) (kind, reason string) {
@@ -111,7 +134,7 @@ func (c *Controller) event(d judgement) (kind, reason string) {
 	case d.Verdict == decision.Deny && approved:
 		return kind, "CertificateFailed"
 	case d.Verdict == decision.Deny:
-		return kind, "CertificateDenied"
+		return kind, reasonDenied
 	case d.Verdict == decision.Ignore:
 		return kind, "CertificateLeftPending"
 	default:

@@ -41,6 +41,9 @@ func TestDenialsAreToldOnTheNode(t *testing.T) {
 	w.until("all are told", func() bool { return len(w.events.all()) == 5 })
 	var got []string
 	for _, e := range w.events.aboutNodes() {
+		if !strings.HasSuffix(e, " (M-TLS-38)") {
+			t.Errorf("%q does not have the cause at its end", e)
+		}
 		got = append(got, strings.Join(strings.Fields(e)[:8], " "))
 	}
 	about := "Node " + nodeName(11) + " uid=" + nodeName(11) + " Warning CertificateDenied certificate request "

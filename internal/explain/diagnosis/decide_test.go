@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/certificates/policy"
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 )
@@ -171,6 +172,18 @@ func TestFixNamesNoOtherKind(t *testing.T) {
 	r := diagnosis.Decide(catalogue(t), f, noon)
 	if len(r.Causes) != 1 || r.Causes[0].Cause != "M-TLS-87" || strings.Contains(r.Causes[0].Fix, "csr i-1") {
 		t.Errorf("%+v", r.Causes)
+	}
+}
+
+// The certificate controller tells people of a denial with the cause that explain names.
+func TestCausesOfDenials(t *testing.T) {
+	t.Parallel()
+	for _, rule := range policy.RuleIDs() {
+		f := was()
+		f.Evidence = []diagnosis.Evidence{{Source: cause.FromRequest, Object: "csr/csr-1", Code: "Denied/" + string(rule)}}
+		if r := diagnosis.Decide(catalogue(t), f, noon); len(r.Causes) != 1 || string(r.Causes[0].Cause) != policy.CauseOf(rule) {
+			t.Errorf("rule %s is told with %s, and explain says %+v", rule, policy.CauseOf(rule), r.Causes)
+		}
 	}
 }
 
