@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -43,6 +44,7 @@ func clients() []client {
 		{service: "events", make: func(config aws.Config) any { return eventbridge.NewFromConfig(config) }},
 		{service: "pricing", make: func(config aws.Config) any { return pricing.NewFromConfig(config) }},
 		{service: "fis", make: func(config aws.Config) any { return fis.NewFromConfig(config) }},
+		{service: "tagging", make: func(config aws.Config) any { return resourcegroupstaggingapi.NewFromConfig(config) }},
 		{service: "sts", make: func(config aws.Config) any { return sts.NewFromConfig(config) }},
 		{service: "iam", make: func(config aws.Config) any { return iam.NewFromConfig(config) }, unions: map[reflect.Type]any{
 			reflect.TypeFor[types.PolicyIdentifier](): &types.PolicyIdentifierMemberPolicyArn{},

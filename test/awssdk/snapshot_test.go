@@ -28,7 +28,7 @@ import (
 // and the clients with a schema also have those of answers and errors.
 func snapshots(t *testing.T, c client) string {
 	t.Helper()
-	name := map[string]string{"arc-zonal-shift": "arczonalshift", "logs": "cloudwatchlogs", "elasticfilesystem": "efs", "events": "eventbridge"}[c.service]
+	name := map[string]string{"arc-zonal-shift": "arczonalshift", "logs": "cloudwatchlogs", "elasticfilesystem": "efs", "events": "eventbridge", "tagging": "resourcegroupstaggingapi"}[c.service]
 	if name == "" {
 		name = c.service
 	}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"muster.dev/muster/internal/aws/awstable"
 )
 
 var variable = regexp.MustCompile(`\\\$\\\{[A-Za-z]+\\\}`)
@@ -15,10 +17,10 @@ var variable = regexp.MustCompile(`\\\$\\\{[A-Za-z]+\\\}`)
 // resource is of no type of the action's. An action without types may be asked about with any, since "*" in a policy
 // fits always. It is nil for those that fit.
 func Fits(action, resource string) error {
-	service, name, _ := strings.Cut(action, ":")
+	_, name, _ := strings.Cut(action, ":")
 	for _, s := range Services() {
 		i := slices.IndexFunc(s.Actions, func(a Action) bool { return a.Name == name })
-		if s.Name != service || i < 0 {
+		if i < 0 || awstable.Service(s.Name).PolicyAction(name) != action {
 			continue
 		}
 		types := s.Actions[i].Resources

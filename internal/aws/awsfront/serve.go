@@ -144,7 +144,7 @@ func (q *request) unrouted(r *http.Request, body []byte, why error) error {
 	if q.table.Identity {
 		return why
 	}
-	if _, err := q.front.config.Gate.Admit(r, q.table.Name, body); err != nil {
+	if _, err := q.front.config.Gate.Admit(r, q.table.SignedName(), body); err != nil {
 		return err
 	}
 	return why
@@ -156,7 +156,7 @@ func (q *request) sender(r *http.Request, body []byte) (Caller, error) {
 	if q.front.actions[[2]string{q.table.Name, q.operation.Name}].unsigned {
 		return q.front.config.Gate.Unsigned(r, q.table.Name, q.operation.Name)
 	}
-	return q.front.config.Gate.Admit(r, q.table.Name, body)
+	return q.front.config.Gate.Admit(r, q.table.SignedName(), body)
 }
 
 // act decodes, asks IAM, and does the action.
@@ -207,7 +207,7 @@ func (q *request) authorize(call *Call, targets []Target) error {
 		q.resource = target.Resource
 		asked := target.Action
 		if asked == "" {
-			asked = q.table.Name + ":" + q.action
+			asked = q.table.PolicyAction(q.action)
 		}
 		target.Conditions = lowered(target.Conditions)
 		if call.Via != "" {

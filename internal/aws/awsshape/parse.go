@@ -20,6 +20,8 @@ import (
 //	list StringList string
 //	map TagMap string
 //
+// The words of a service are target=NAME, namespace=URL, signed=NAME, policies=NAME and identity, see [Service].
+//
 // An operation of restjson may end with the status of its answers; it is 200 otherwise.
 //
 // A member is a name, a kind or the name of a shape, and words: required, token, beyond, label, payload, flat (flatin,
@@ -107,6 +109,10 @@ func (p *parser) head(words []string) error {
 			s.Target = value
 		case "namespace":
 			s.Namespace = value
+		case "signed":
+			s.Signed = value
+		case "policies":
+			s.Policies = value
 		case "identity":
 			s.Identity = true
 		default:

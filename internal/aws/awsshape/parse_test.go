@@ -242,3 +242,19 @@ func TestEachMember(t *testing.T) {
 		}
 	}
 }
+
+// A service may have other names in signatures and in policies.
+func TestNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"service zoo query 2020-01-01":                             "zoo zoo:Feed",
+		"service zoo2 query 2021-01-01 signed=zoo policies=animal": "zoo animal:Feed",
+	} {
+		service, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := service.SignedName() + " " + service.PolicyAction("Feed"); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

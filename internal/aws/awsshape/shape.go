@@ -3,6 +3,7 @@
 package awsshape
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -132,11 +133,13 @@ const (
 
 // Service is one API.
 type Service struct {
-	Name      string // as signatures and policies name it: eks
+	Name      string // as signatures and policies name it, unless Signed or Policies says otherwise: eks
 	Protocol  Protocol
 	Version   string // 2017-11-01
 	Target    string // the part of X-Amz-Target before the dot: AmazonSSM
 	Namespace string // of XML
+	// Signed is the name in signatures, and Policies the prefix of actions in policies; empty where it is the Name.
+	Signed, Policies string
 	// Identity is set for STS and IAM. Their forms are read strictly: what one of their actions ignored might be what
 	// bounds a permission.
 	Identity bool
@@ -149,6 +152,14 @@ type Service struct {
 	operations map[string]*Operation
 	faults     map[string]*Fault
 	shapes     map[string]*Shape
+}
+
+// SignedName is the name of the service in signatures.
+func (s *Service) SignedName() string { return cmp.Or(s.Signed, s.Name) }
+
+// PolicyAction is an action as policies name it, such as eks:DescribeCluster.
+func (s *Service) PolicyAction(action string) string {
+	return cmp.Or(s.Policies, s.Name) + ":" + action
 }
 
 // Operation finds an operation by its name, or nil.

@@ -48,6 +48,7 @@ var services = map[string]func() *awsshape.Service{
 	"sqs":               load("sqs"),
 	"ssm":               load("ssm"),
 	"sts":               load("sts"),
+	"tagging":           load("tagging"),
 }
 
 // Names are the names of all services that have a table, sorted.

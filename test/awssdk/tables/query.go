@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -45,10 +46,11 @@ func queryTable(s *source, of service) (string, error) {
 	if r.version == "" {
 		return "", fmt.Errorf("%s: no version was found", s.module)
 	}
-	r.table.service = fmt.Sprintf("%s %s %s namespace=http://%s.amazonaws.com/doc/%s/", of.name, of.protocol, r.version, of.name, r.version)
+	r.table.service = fmt.Sprintf("%s %s %s namespace=http://%s.amazonaws.com/doc/%s/", of.name, of.protocol, r.version, cmp.Or(of.signed, of.name), r.version)
 	if of.identity {
 		r.table.service = strings.Replace(r.table.service, "http:", "https:", 1) + " identity"
 	}
+	r.table.service += of.words()
 	if operations == nil {
 		for file := range s.files {
 			if op, ok := strings.CutPrefix(file, "api_op_"); ok {

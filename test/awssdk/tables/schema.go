@@ -26,7 +26,7 @@ var schemaKinds = map[string]string{
 }
 
 // schemaTable reads the table of a service. Without operations it has all.
-func schemaTable(s *source, name, protocol string, operations []string) (string, error) {
+func schemaTable(s *source, of service) (string, error) {
 	r := schemaReader{source: s, table: &table{shapes: map[string]*shape{}}, names: map[string]string{}, traits: map[string][]ast.Expr{}, http: map[string]string{}, fields: map[string]*shape{}}
 	file := s.files["schemas/schemas.go"]
 	if file == nil {
@@ -39,12 +39,13 @@ func schemaTable(s *source, name, protocol string, operations []string) (string,
 	if err := r.members(file); err != nil {
 		return "", err
 	}
-	r.table.service = fmt.Sprintf("%s %s %s", name, protocol, version)
-	if protocol != "restjson" {
+	r.table.service = fmt.Sprintf("%s %s %s", of.name, of.protocol, version)
+	if of.protocol != "restjson" {
 		r.table.service += " target=" + target
 	}
+	r.table.service += of.words()
 	roots := r.errors()
-	more, err := r.operations(operations)
+	more, err := r.operations(of)
 	if err != nil {
 		return "", err
 	}
@@ -216,7 +217,8 @@ func (r *schemaReader) errors() (roots []string) {
 }
 
 // operations reads `smithy.NewOperationSchema(schemas.Op, schemas.In, schemas.Out)`.
-func (r *schemaReader) operations(wanted []string) (roots []string, err error) {
+func (r *schemaReader) operations(of service) (roots []string, err error) {
+	wanted := of.operations
 	found, tokens := map[string]bool{}, r.source.tokens()
 	r.source.functions("api_op_", func(f *ast.FuncDecl) {
 		calls(f, func(name string, call *ast.CallExpr) {
@@ -231,7 +233,7 @@ func (r *schemaReader) operations(wanted []string) (roots []string, err error) {
 			in, out := r.part(call.Args[1]), r.part(call.Args[2])
 			r.fields[op+"Input"] = r.table.shapes[in]
 			line := fmt.Sprintf("operation %s %s %s", op, in, out)
-			if http, ok := r.http[op]; ok {
+			if http, ok := r.http[op]; ok && of.protocol == "restjson" { // a service of JSON may have HTTP bindings that no client uses
 				line += " " + http
 			}
 			r.table.operations = append(r.table.operations, line)

@@ -11,6 +11,8 @@ type service struct {
 	protocol   string
 	operations []string          // nil means all
 	identity   bool              // STS or IAM, see awsshape.Service
+	signed     string            // the name in signatures, if that is another
+	policies   string            // the prefix of actions in policies, if that is another
 	beyond     map[string]string // structure → text that AWS answers in it, and that its model does not have
 }
 
@@ -29,16 +31,29 @@ func services() []service {
 		{name: "sqs", client: "sqs", protocol: "awsjson1.0"},
 		{name: "events", client: "eventbridge", protocol: "awsjson1.1", operations: strings.Fields(events)},
 		{name: "pricing", client: "pricing", protocol: "awsjson1.1"},
+		{name: "tagging", client: "resourcegroupstaggingapi", protocol: "awsjson1.1", policies: "tag"},
 		{name: "sts", client: "sts", protocol: "query", operations: strings.Fields(sts), identity: true},
 		{name: "iam", client: "iam", protocol: "query", operations: strings.Fields(iam), identity: true, beyond: map[string]string{"ListAccessKeysOutput": "UserName"}},
 	}
+}
+
+// words are those of the service's other names, for the end of its line.
+func (s service) words() string {
+	var words string
+	if s.signed != "" {
+		words += " signed=" + s.signed
+	}
+	if s.policies != "" {
+		words += " policies=" + s.policies
+	}
+	return words
 }
 
 func (s service) table(client *source) (string, error) {
 	if strings.HasSuffix(s.protocol, "query") {
 		return queryTable(client, s)
 	}
-	return schemaTable(client, s.name, s.protocol, s.operations)
+	return schemaTable(client, s)
 }
 
 // EC2 has more than 700 operations, and IAM, SSM, CloudFormation, CloudWatch Logs and EventBridge have about a hundred each: the tables have
