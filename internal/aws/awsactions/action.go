@@ -56,8 +56,8 @@ type Resource struct {
 	Keys []string
 }
 
-// Service is a service with its actions. Name is what requests are signed for, and the prefix of its actions in
-// policies.
+// Service is a service with its actions. Name is that of its table, which says if requests are signed for another name,
+// or policies name its actions by another prefix.
 type Service struct {
 	Name      string
 	Actions   []Action
@@ -82,6 +82,7 @@ func Services() []Service {
 		{Name: "events", Actions: eventsActions(), Resources: eventsResources()},
 		{Name: "pricing", Actions: pricingActions()},
 		{Name: "fis", Actions: fisActions(), Resources: fisResources()},
+		{Name: "tagging", Actions: taggingActions()},
 		{Name: "sts", Actions: stsActions(), Resources: stsResources()},
 		{Name: "iam", Actions: iamActions(), Resources: iamResources()},
 	}

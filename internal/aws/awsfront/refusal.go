@@ -33,7 +33,7 @@ func refusal(table *awsshape.Service, err error) *awsfault.Error {
 
 // internalCode is what a service calls its own fault.
 func internalCode(table *awsshape.Service) string {
-	for _, code := range []string{"ServerException", "InternalServerException", "InternalServerError", "KMSInternalException"} {
+	for _, code := range []string{"ServerException", "InternalServerException", "InternalServerError", "InternalServiceException", "KMSInternalException"} {
 		if table.Fault(code) != nil {
 			return code
 		}

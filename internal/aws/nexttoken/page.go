@@ -20,8 +20,23 @@ type Limits struct {
 	front                bool   // the front of AWS's services refuses it, in its own words
 }
 
+// alike are the limits of services that have the same for all actions.
+var alike = map[string]Limits{
+	"arc-zonal-shift": {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true},
+	"ecr":             {Least: 1, Most: 1000, Default: 100, name: "maxResults", code: "InvalidParameterException"},
+	"eks":             {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "InvalidParameterException"},
+	"events":          {Least: 1, Most: 100, Default: 100, name: "limit", code: "ValidationException", front: true},
+	"fis":             {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true},
+	"pricing":         {Least: 1, Most: 100, Default: 100, name: "MaxResults", code: "InvalidParameterException"},
+	"sqs":             {Least: 1, Most: 1000, Default: 1000, name: "MaxResults", code: "InvalidParameterValue"},
+	"ssm":             {Least: 1, Most: 10, Default: 10, name: "MaxResults", code: "ValidationException", front: true},
+}
+
 // LimitsOf are the sizes of an action's pages, from the API references.
 func LimitsOf(service, action string) Limits {
+	if l, ok := alike[service]; ok {
+		return l
+	}
 	switch service {
 	case "ec2":
 		l := Limits{Least: 5, Most: 1000, Default: 1000, name: "maxResults", code: "InvalidParameterValue"}
@@ -32,10 +47,6 @@ func LimitsOf(service, action string) Limits {
 			l.Least, l.Most, l.Default = 1, 200, 200
 		}
 		return l
-	case "eks":
-		return Limits{Least: 1, Most: 100, Default: 100, name: "maxResults", code: "InvalidParameterException"}
-	case "arc-zonal-shift", "fis":
-		return Limits{Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true}
 	case "autoscaling":
 		l := Limits{Least: 1, Most: 100, Default: 50, name: "MaxRecords", code: "ValidationError"}
 		switch action {
@@ -45,14 +56,12 @@ func LimitsOf(service, action string) Limits {
 			l.Default = 100
 		}
 		return l
-	case "sqs":
-		return Limits{Least: 1, Most: 1000, Default: 1000, name: "MaxResults", code: "InvalidParameterValue"}
-	case "pricing":
-		return Limits{Least: 1, Most: 100, Default: 100, name: "MaxResults", code: "InvalidParameterException"}
-	case "events":
-		return Limits{Least: 1, Most: 100, Default: 100, name: "limit", code: "ValidationException", front: true}
-	case "ssm":
-		return Limits{Least: 1, Most: 10, Default: 10, name: "MaxResults", code: "ValidationException", front: true}
+	case "tagging":
+		l := Limits{Least: 1, Most: 100, Default: 50, name: "resourcesPerPage", code: "InvalidParameterException", front: true}
+		if action != "GetResources" {
+			l.Default = 100
+		}
+		return l
 	case "kms":
 		l := Limits{Least: 1, Most: 1000, Default: 100, name: "Limit", code: "ValidationException", front: true}
 		if action == "ListResourceTags" {
@@ -62,8 +71,6 @@ func LimitsOf(service, action string) Limits {
 			l.Most, l.Default = 100, 50
 		}
 		return l
-	case "ecr":
-		return Limits{Least: 1, Most: 1000, Default: 100, name: "maxResults", code: "InvalidParameterException"}
 	case "elasticfilesystem":
 		l := Limits{Least: 1, Most: 1000, Default: 100, name: "MaxItems", code: "BadRequest"}
 		switch action {

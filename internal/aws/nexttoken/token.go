@@ -109,7 +109,7 @@ func codeOf(service string) string {
 		return "InvalidMarkerException"
 	case "pricing":
 		return "InvalidNextTokenException"
-	case "ecr", "eks", "logs":
+	case "ecr", "eks", "logs", "tagging":
 		return "InvalidParameterException"
 	case "elasticfilesystem":
 		return "BadRequest"

@@ -109,6 +109,8 @@ func refusal(service string) error {
 		return awsfault.Errorf("ThrottlingException", "Rate exceeded").WithStatus(429)
 	case "autoscaling", "sts", "iam":
 		return awsfault.Errorf("Throttling", "Rate exceeded")
+	case "tagging":
+		return awsfault.Errorf("ThrottledException", "Rate exceeded")
 	default:
 		return awsfault.Errorf("ThrottlingException", "Rate exceeded")
 	}

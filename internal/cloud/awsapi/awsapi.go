@@ -30,6 +30,7 @@ import (
 	"muster.dev/muster/internal/cloud/pricing"
 	"muster.dev/muster/internal/cloud/scalingcontroller"
 	"muster.dev/muster/internal/cloud/ssm"
+	"muster.dev/muster/internal/cloud/tagging"
 	"muster.dev/muster/internal/cluster/insight"
 	"muster.dev/muster/internal/iam/accesspolicy"
 	"muster.dev/muster/internal/iam/identityservice"
@@ -130,12 +131,12 @@ func Register(front *awsfront.Front, c Config) error {
 	for _, p := range accesspolicy.Policies() {
 		policies = append(policies, p.Name)
 	}
-	account := awsresource.Account{Management: awsresource.Allowed(c.Management), Pages: nexttoken.NewSealer(sealing), Region: c.Region}
+	account := awsresource.Account{Management: awsresource.Allowed(c.Management), Pages: nexttoken.NewSealer(sealing), Region: c.Region, TagSources: &awsresource.TagSources{}}
 	launcher, err := ec2.Register(front, c.ec2(account))
 	if err != nil {
 		return err
 	}
-	for _, register := range []func(*awsfront.Front, awsresource.Account) error{arczonalshift.Register, kms.Register, ssm.Register, pricing.Register} {
+	for _, register := range []func(*awsfront.Front, awsresource.Account) error{arczonalshift.Register, kms.Register, ssm.Register, pricing.Register, tagging.Register} {
 		if err := register(front, account); err != nil {
 			return err
 		}

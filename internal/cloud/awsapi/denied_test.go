@@ -25,7 +25,10 @@ func (s *served) send(ctx context.Context, who aws.Credentials, request string) 
 	first, rest, _ := strings.Cut(rest, " ")
 	method, path, headers := http.MethodPost, "/", []string{"Content-Type", "application/x-amz-json-1.1"}
 	versions := map[string]string{"iam": "2010-05-08", "sts": "2011-06-15", "ec2": "2016-11-15", "autoscaling": "2011-01-01", "cloudformation": "2010-05-15"}
-	targets := map[string]string{"ecr": "AmazonEC2ContainerRegistry_V20150921", "kms": "TrentService", "logs": "Logs_20140328", "ssm": "AmazonSSM"}
+	targets := map[string]string{
+		"ecr": "AmazonEC2ContainerRegistry_V20150921", "kms": "TrentService", "logs": "Logs_20140328", "ssm": "AmazonSSM", "sqs": "AmazonSQS", "events": "AWSEvents",
+		"tagging": "ResourceGroupsTaggingAPI_20170126",
+	}
 	switch {
 	case versions[service] != "":
 		headers[1], rest = "application/x-www-form-urlencoded", strings.TrimSuffix("Action="+first+"&Version="+versions[service]+"&"+rest, "&")
@@ -131,6 +134,7 @@ func TestDeniedInAWSWords(t *testing.T) {
 		{"logs PutRetentionPolicy {\"logGroupName\":\"/a\",\"retentionInDays\":1}", "400 logs:PutRetentionPolicy on resource: " + arn + "logs:us-east-1:000000000000:log-group:/a:log-stream:"},
 		{"logs ListTagsForResource {\"resourceArn\":\"arn:aws:logs:us-east-1:000000000000:log-group:/a\"}", "400 logs:ListTagsForResource on resource: " + arn + "logs:us-east-1:000000000000:log-group:/a because"},
 		{"ssm GetParameter {\"Name\":\"/aws/service/eks/x\"}", "400 ssm:GetParameter on resource: " + arn + "ssm:us-east-1::parameter/aws/service/eks/x"},
+		{"tagging GetResources", "400 tag:GetResources on resource: *"},
 		{"arc-zonal-shift GET /zonalshifts", "403 arc-zonal-shift:ListZonalShifts on resource: *"},
 		{"arc-zonal-shift GET /managedresources/arn%3Aaws%3Aeks%3Aus-east-1%3A000000000000%3Acluster%2Fabsent", "403 arc-zonal-shift:GetManagedResource on resource: " + arn + "eks:us-east-1:000000000000:cluster/absent"},
 		// EFS names no resource and gives no reason.

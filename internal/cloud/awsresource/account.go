@@ -18,6 +18,8 @@ type Account struct {
 	// Pages seals the tokens of lists.
 	Pages  *nexttoken.Sealer
 	Region string
+	// TagSources is where each service adds the list of its resources that have tags. It may be nil.
+	TagSources *TagSources
 }
 
 // ARN is the name of a resource of the caller's account in the region and the call's service, such as vpc/vpc-0123.

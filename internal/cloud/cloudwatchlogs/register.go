@@ -76,6 +76,7 @@ func Register(f *awsfront.Front, c Config) error {
 	awsfront.Register(f, service, "ListTagsLogGroup", a.listTagsByName())
 	awsfront.Register(f, service, "TagLogGroup", a.tagByName())
 	awsfront.Register(f, service, "UntagLogGroup", a.untagByName())
+	c.TagSources.Add(service, a.tagged)
 	if c.Run != nil {
 		c.Run(a.retain)
 		for range atOnce {

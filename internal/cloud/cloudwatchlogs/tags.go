@@ -36,6 +36,11 @@ type untagNameInput struct {
 	Tags         []string
 }
 
+// tagged are the log groups with their tags.
+func (a *api) tagged(ctx context.Context, call *awsfront.Call) ([]awsresource.Tagged, error) {
+	return groups.Tagged(ctx, a.Management, service+":log-group", func(r *awsrecord.Record[group]) string { return a.arn(call, r.Name) })
+}
+
 func (a *api) listTags() awsfront.Spec[resourceInput, tagsOutput] {
 	return listing(a, func(call *awsfront.Call, in *resourceInput) (string, error) { return a.nameOf(call, in.ResourceARN) })
 }

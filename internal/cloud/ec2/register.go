@@ -69,5 +69,6 @@ func Register(f *awsfront.Front, c Config) (instance.Orders, error) {
 	networkacl.New(ec2, associations).Register(f)
 	offerings.RegisterNothing(f)
 	tag.New(ec2).Register(f)
+	c.TagSources.Add(ec2resource.Service, ec2.AllTagged)
 	return instance.NewOrders(instances), nil
 }

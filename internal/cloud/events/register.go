@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/arn"
 	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/cloud/awsrecord"
 	"muster.dev/muster/internal/cloud/awsresource"
 )
 
@@ -73,6 +74,10 @@ func (b *Bus) Register(f *awsfront.Front) {
 	awsfront.Register(f, service, "TagResource", b.tag())
 	awsfront.Register(f, service, "UntagResource", b.untag())
 	awsfront.Register(f, service, "ListTagsForResource", b.listTags())
+
+	b.TagSources.Add(service, func(ctx context.Context, call *awsfront.Call) ([]awsresource.Tagged, error) {
+		return rules.Tagged(ctx, b.Management, service+":rule", func(r *awsrecord.Record[rule]) string { return b.arn(call, r.Name) })
+	})
 
 	awsfront.Register(f, service, "PutEvents", b.putEvents())
 	awsfront.Register(f, service, "TestEventPattern", b.testPattern())

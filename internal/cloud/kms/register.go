@@ -42,6 +42,8 @@ func Register(f *awsfront.Front, account awsresource.Account) error {
 	awsfront.Register(f, service, "TagResource", a.tagResource())
 	awsfront.Register(f, service, "UntagResource", a.untagResource())
 
+	a.TagSources.Add(service, a.tagged)
+
 	awsfront.Register(f, service, "CreateAlias", a.createAlias())
 	awsfront.Register(f, service, "ListAliases", a.listAliases())
 	awsfront.Register(f, service, "UpdateAlias", a.updateAlias())

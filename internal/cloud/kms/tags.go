@@ -23,6 +23,11 @@ func plainTags(tags []tag) []awstag.Tag {
 	return list
 }
 
+// tagged are the keys with their tags.
+func (a *api) tagged(ctx context.Context, call *awsfront.Call) ([]awsresource.Tagged, error) {
+	return keys.Tagged(ctx, a.Management, service+":key", func(r *awsrecord.Record[key]) string { return a.keyARN(call, r.ID) })
+}
+
 type listTagsInput struct {
 	KeyID, Marker string
 	Limit         *int32

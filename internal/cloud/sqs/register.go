@@ -55,6 +55,7 @@ func (q *Queues) Register(f *awsfront.Front) {
 	awsfront.Register(f, Service, "TagQueue", q.tagQueue())
 	awsfront.Register(f, Service, "UntagQueue", q.untagQueue())
 	awsfront.Register(f, Service, "ListQueueTags", q.listQueueTags())
+	q.TagSources.Add(Service, q.tagged)
 
 	awsfront.Register(f, Service, "SendMessage", q.sendMessage())
 	awsfront.Register(f, Service, "SendMessageBatch", q.sendMessageBatch())

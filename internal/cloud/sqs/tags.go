@@ -10,6 +10,11 @@ import (
 	"muster.dev/muster/internal/cloud/awsresource"
 )
 
+// tagged are the queues with their tags.
+func (q *Queues) tagged(ctx context.Context, call *awsfront.Call) ([]awsresource.Tagged, error) {
+	return queues.Tagged(ctx, q.Management, Service+":queue", func(r *record) string { return q.ARN(call, r.Name) })
+}
+
 type tagInput struct {
 	QueueURL string
 	Tags     map[string]string

@@ -29,6 +29,7 @@ func tables() []struct {
 		{"events", eventsActions()},
 		{"pricing", pricingActions()},
 		{"fis", fisActions()},
+		{"tagging", taggingActions()},
 		{"cloudformation", stackActions()},
 		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
 		{"arc-zonal-shift", zonalShiftActions()}, // before what leaves an update of the cluster behind

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -77,6 +78,10 @@ func TestServicesByTheirNames(t *testing.T) {
 		},
 		"cloudformation": func() error {
 			_, err := cloudformation.NewFromConfig(c).ListStacks(t.Context(), &cloudformation.ListStacksInput{})
+			return err
+		},
+		"tagging": func() error {
+			_, err := resourcegroupstaggingapi.NewFromConfig(c).GetResources(t.Context(), &resourcegroupstaggingapi.GetResourcesInput{})
 			return err
 		},
 		"fis": func() error {

@@ -29,6 +29,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
@@ -65,6 +66,7 @@ type world struct {
 	pricing     *pricing.Client
 	fis         *fis.Client
 	stacks      *cloudformation.Client
+	tagging     *resourcegroupstaggingapi.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
 }
@@ -114,6 +116,7 @@ func (w *world) as(c aws.Config) *world {
 	other := *w
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
+	other.tagging = resourcegroupstaggingapi.NewFromConfig(c)
 	other.sqs, other.events = sqs.NewFromConfig(c), eventbridge.NewFromConfig(c)
 	other.pricing, other.fis, other.stacks = pricing.NewFromConfig(c), fis.NewFromConfig(c), cloudformation.NewFromConfig(c)
 	other.ecr, other.efs, other.zonal = ecr.NewFromConfig(c), efs.NewFromConfig(c), arczonalshift.NewFromConfig(c)

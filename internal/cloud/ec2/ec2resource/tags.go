@@ -48,6 +48,21 @@ func (a *EC2) TaggerOf(kind ec2id.Kind) (Tagger, bool) {
 	return a.Taggers[i], true
 }
 
+// AllTagged returns all resources that have a tagger, with their tags.
+func (a *EC2) AllTagged(ctx context.Context, call *awsfront.Call) ([]awsresource.Tagged, error) {
+	var all []awsresource.Tagged
+	for _, t := range a.Taggers {
+		of, err := t.All(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for id, tags := range of {
+			all = append(all, awsresource.Tagged{ARN: a.ARN(call, t.Resource+"/"+id), Type: Service + ":" + t.Resource, Tags: tags})
+		}
+	}
+	return all, nil
+}
+
 // ObjectTags is the tagger of a kind of which each resource is an object that has its id for a name. T is the object's
 // type and L that of its list; conditions, which may be nil, are those of the resource's type.
 func ObjectTags[T any, P interface {

@@ -34,4 +34,5 @@ func (a *API) Register(f *awsfront.Front) {
 	awsfront.Register(f, eksresource.Service, "ListTagsForResource", a.listTags())
 	awsfront.Register(f, eksresource.Service, "TagResource", a.tag())
 	awsfront.Register(f, eksresource.Service, "UntagResource", a.untag())
+	a.store.TagSources.Add(eksresource.Service, a.all)
 }
