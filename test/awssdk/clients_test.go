@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/fis"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -45,6 +47,8 @@ func clients() []client {
 		{service: "pricing", make: func(config aws.Config) any { return pricing.NewFromConfig(config) }},
 		{service: "fis", make: func(config aws.Config) any { return fis.NewFromConfig(config) }},
 		{service: "tagging", make: func(config aws.Config) any { return resourcegroupstaggingapi.NewFromConfig(config) }},
+		{service: "elasticloadbalancing", make: func(config aws.Config) any { return elasticloadbalancing.NewFromConfig(config) }},
+		{service: "elasticloadbalancingv2", make: func(config aws.Config) any { return elasticloadbalancingv2.NewFromConfig(config) }},
 		{service: "sts", make: func(config aws.Config) any { return sts.NewFromConfig(config) }},
 		{service: "iam", make: func(config aws.Config) any { return iam.NewFromConfig(config) }, unions: map[reflect.Type]any{
 			reflect.TypeFor[types.PolicyIdentifier](): &types.PolicyIdentifierMemberPolicyArn{},

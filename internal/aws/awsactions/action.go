@@ -83,6 +83,8 @@ func Services() []Service {
 		{Name: "pricing", Actions: pricingActions()},
 		{Name: "fis", Actions: fisActions(), Resources: fisResources()},
 		{Name: "tagging", Actions: taggingActions()},
+		{Name: "elasticloadbalancing", Actions: classicBalancerActions()},
+		{Name: "elasticloadbalancingv2", Actions: balancerActions()},
 		{Name: "sts", Actions: stsActions(), Resources: stsResources()},
 		{Name: "iam", Actions: iamActions(), Resources: iamResources()},
 	}

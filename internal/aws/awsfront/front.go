@@ -189,13 +189,7 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 	if spec.Rights != Policies && spec.About != nil || spec.Unsigned && spec.Rights != Itself {
 		panic(fmt.Sprintf("awsfront: nobody would decide about %s:%s as it is registered", service, name))
 	}
-	if f.handlers[service] == nil {
-		codec := awscodec.For(table)
-		if codec == nil {
-			panic(fmt.Sprintf("awsfront: there is no codec of protocol %q of the service %s", table.Protocol, service))
-		}
-		f.handlers[service] = &handler{front: f, table: table, codec: codec}
-	}
+	f.handle(service)
 	f.actions[[2]string{service, name}] = action{
 		in: reflect.TypeFor[In](), out: reflect.TypeFor[Out](), about: spec.About != nil, rights: spec.Rights, unsigned: spec.Unsigned, begin: spec.Begin,
 		read: func(call *Call, operation *awsshape.Operation, object awsshape.Object) (prepared, error) {
@@ -229,6 +223,23 @@ func Register[In, Out any](f *Front, service, name string, spec Spec[In, Out]) {
 				},
 			}, nil
 		},
+	}
+}
+
+// handle makes the handler of a service, and of those that share its endpoint, if there is none yet.
+func (f *Front) handle(service string) {
+	if f.handlers[service] != nil {
+		return
+	}
+	endpoint := awstable.Endpoint(service)
+	codec := awscodec.For(endpoint)
+	if codec == nil {
+		panic(fmt.Sprintf("awsfront: there is no codec of protocol %q of the service %s", endpoint.Protocol, service))
+	}
+	h := &handler{front: f, table: endpoint, codec: codec}
+	f.handlers[service] = h
+	for _, s := range endpoint.Versions {
+		f.handlers[s.Name] = h
 	}
 }
 

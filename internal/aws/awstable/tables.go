@@ -49,6 +49,9 @@ var services = map[string]func() *awsshape.Service{
 	"ssm":               load("ssm"),
 	"sts":               load("sts"),
 	"tagging":           load("tagging"),
+
+	"elasticloadbalancing":   load("elasticloadbalancing"),
+	"elasticloadbalancingv2": load("elasticloadbalancingv2"),
 }
 
 // Names are the names of all services that have a table, sorted.
@@ -60,6 +63,23 @@ func Service(name string) *awsshape.Service {
 		return known()
 	}
 	return nil
+}
+
+// shared are the services whose requests are signed for one name, and told apart by the Version of the form.
+var shared = map[string][]string{"elasticloadbalancing": {"elasticloadbalancing", "elasticloadbalancingv2"}}
+
+// Endpoint is what the requests of a service reach: its table, or one of all services that share its name in signatures.
+// It is nil for a service without a table.
+func Endpoint(name string) *awsshape.Service {
+	table := Service(name)
+	if table == nil || shared[table.SignedName()] == nil {
+		return table
+	}
+	first := *Service(table.SignedName())
+	for _, version := range shared[table.SignedName()] {
+		first.Versions = append(first.Versions, Service(version))
+	}
+	return &first
 }
 
 // Identity is the endpoint of STS and IAM, which tell their requests apart by the Version of the form. Its namespace is

@@ -39,6 +39,30 @@ func TestEveryTableIsReadAndListed(t *testing.T) {
 	}
 }
 
+// Services that are signed for one name are told apart by their versions.
+func TestEndpoints(t *testing.T) {
+	signed := map[string][]string{}
+	for _, name := range awstable.Names() {
+		key := awstable.Service(name).SignedName()
+		signed[key] = append(signed[key], name)
+	}
+	for key, names := range signed {
+		for _, name := range names {
+			endpoint := awstable.Endpoint(name)
+			var versions []string
+			for _, s := range endpoint.Versions {
+				versions = append(versions, s.Name)
+			}
+			if endpoint.SignedName() != key || len(names) > 1 && !slices.Equal(versions, names) || len(names) == 1 && endpoint != awstable.Service(name) {
+				t.Errorf("the endpoint of %s, signed for %s, has the services %v, want %v", name, key, versions, names)
+			}
+		}
+	}
+	if awstable.Endpoint("s3") != nil {
+		t.Error("there is an endpoint of s3")
+	}
+}
+
 func TestEveryActionHasItsShapes(t *testing.T) {
 	for _, s := range awsactions.Services() {
 		table := awstable.Service(s.Name)

@@ -22,14 +22,16 @@ type Limits struct {
 
 // alike are the limits of services that have the same for all actions.
 var alike = map[string]Limits{
-	"arc-zonal-shift": {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true},
-	"ecr":             {Least: 1, Most: 1000, Default: 100, name: "maxResults", code: "InvalidParameterException"},
-	"eks":             {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "InvalidParameterException"},
-	"events":          {Least: 1, Most: 100, Default: 100, name: "limit", code: "ValidationException", front: true},
-	"fis":             {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true},
-	"pricing":         {Least: 1, Most: 100, Default: 100, name: "MaxResults", code: "InvalidParameterException"},
-	"sqs":             {Least: 1, Most: 1000, Default: 1000, name: "MaxResults", code: "InvalidParameterValue"},
-	"ssm":             {Least: 1, Most: 10, Default: 10, name: "MaxResults", code: "ValidationException", front: true},
+	"arc-zonal-shift":        {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true},
+	"ecr":                    {Least: 1, Most: 1000, Default: 100, name: "maxResults", code: "InvalidParameterException"},
+	"eks":                    {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "InvalidParameterException"},
+	"elasticloadbalancing":   {Least: 1, Most: 400, Default: 400, name: "PageSize", code: "ValidationError"},
+	"elasticloadbalancingv2": {Least: 1, Most: 400, Default: 400, name: "PageSize", code: "ValidationError"},
+	"events":                 {Least: 1, Most: 100, Default: 100, name: "limit", code: "ValidationException", front: true},
+	"fis":                    {Least: 1, Most: 100, Default: 100, name: "maxResults", code: "ValidationException", front: true},
+	"pricing":                {Least: 1, Most: 100, Default: 100, name: "MaxResults", code: "InvalidParameterException"},
+	"sqs":                    {Least: 1, Most: 1000, Default: 1000, name: "MaxResults", code: "InvalidParameterValue"},
+	"ssm":                    {Least: 1, Most: 10, Default: 10, name: "MaxResults", code: "ValidationException", front: true},
 }
 
 // LimitsOf are the sizes of an action's pages, from the API references.

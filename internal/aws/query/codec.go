@@ -21,7 +21,7 @@ const (
 	ValidationError = "ValidationError"
 )
 
-// Route finds the operation by the parameters Action and Version.
+// Route finds the operation by the parameters Action and Version, and the service if several share the endpoint.
 func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits awsshape.Limits) (awsshape.Call, error) {
 	text, ok := queryvalue.FormOf(request)
 	if !ok {
@@ -37,12 +37,22 @@ func (Codec) Route(service *awsshape.Service, request awsshape.Request, limits a
 	if form.Action == "" {
 		return awsshape.Call{}, awsfault.Errorf(MissingAction, "the parameter Action is missing")
 	}
+	want := service.Version
+	for i, version := range service.Versions {
+		if version.Version == form.Version {
+			service, want = version, version.Version
+			break
+		}
+		if i > 0 {
+			want += " or " + version.Version
+		}
+	}
 	op := service.Operation(form.Action)
 	if op == nil || form.Version != service.Version {
-		return awsshape.Call{}, awsfault.Errorf(InvalidAction, "could not find operation %.100s for version %.20s of %s (want version %s)",
-			form.Action, form.Version, service.Name, service.Version)
+		return awsshape.Call{Service: service}, awsfault.Errorf(InvalidAction, "could not find operation %.100s for version %.20s of %s (want version %s)",
+			form.Action, form.Version, service.Name, want)
 	}
-	return awsshape.Call{Operation: op, Input: func() (awsshape.Object, error) {
+	return awsshape.Call{Service: service, Operation: op, Input: func() (awsshape.Object, error) {
 		object, _, err := form.Read(op.Input)
 		if err != nil || op.Input == nil {
 			return object, err

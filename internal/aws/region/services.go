@@ -7,7 +7,7 @@ package region
 // those of services that have one for the world. The first is that of EKS.
 func (r Region) ServiceNames() []string {
 	var names []string
-	for _, service := range []string{"eks", "arc-zonal-shift", "ec2", "autoscaling", "cloudformation", "ssm", "kms", "logs", "elasticfilesystem", "sqs", "events", "fis", "tagging", "sts"} {
+	for _, service := range []string{"eks", "arc-zonal-shift", "ec2", "autoscaling", "cloudformation", "ssm", "kms", "logs", "elasticfilesystem", "sqs", "events", "fis", "tagging", "elasticloadbalancing", "sts"} {
 		names = append(names, service+"."+r.Name+".amazonaws.com", service+"."+r.Name+".api.aws")
 	}
 	for _, place := range PricePlaces() {

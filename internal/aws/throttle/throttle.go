@@ -107,7 +107,7 @@ func refusal(service string) error {
 		return awsfault.Errorf("RequestLimitExceeded", "Request limit exceeded.").WithStatus(503)
 	case "eks", "eks-auth", "arc-zonal-shift", "elasticfilesystem":
 		return awsfault.Errorf("ThrottlingException", "Rate exceeded").WithStatus(429)
-	case "autoscaling", "sts", "iam":
+	case "autoscaling", "elasticloadbalancing", "elasticloadbalancingv2", "sts", "iam":
 		return awsfault.Errorf("Throttling", "Rate exceeded")
 	case "tagging":
 		return awsfault.Errorf("ThrottledException", "Rate exceeded")

@@ -26,6 +26,7 @@ import (
 	"muster.dev/muster/internal/cloud/eks"
 	"muster.dev/muster/internal/cloud/eksauth"
 	"muster.dev/muster/internal/cloud/elasticfilesystem"
+	"muster.dev/muster/internal/cloud/elasticloadbalancing"
 	"muster.dev/muster/internal/cloud/kms"
 	"muster.dev/muster/internal/cloud/pricing"
 	"muster.dev/muster/internal/cloud/scalingcontroller"
@@ -136,7 +137,7 @@ func Register(front *awsfront.Front, c Config) error {
 	if err != nil {
 		return err
 	}
-	for _, register := range []func(*awsfront.Front, awsresource.Account) error{arczonalshift.Register, kms.Register, ssm.Register, pricing.Register, tagging.Register} {
+	for _, register := range []func(*awsfront.Front, awsresource.Account) error{arczonalshift.Register, kms.Register, ssm.Register, pricing.Register, tagging.Register, elasticloadbalancing.Register} {
 		if err := register(front, account); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func (s *served) send(ctx context.Context, who aws.Credentials, request string) 
 	service, rest, _ := strings.Cut(request, " ")
 	first, rest, _ := strings.Cut(rest, " ")
 	method, path, headers := http.MethodPost, "/", []string{"Content-Type", "application/x-amz-json-1.1"}
-	versions := map[string]string{"iam": "2010-05-08", "sts": "2011-06-15", "ec2": "2016-11-15", "autoscaling": "2011-01-01", "cloudformation": "2010-05-15"}
+	versions := map[string]string{"iam": "2010-05-08", "sts": "2011-06-15", "ec2": "2016-11-15", "autoscaling": "2011-01-01", "cloudformation": "2010-05-15", "elasticloadbalancing": "2012-06-01"}
 	targets := map[string]string{
 		"ecr": "AmazonEC2ContainerRegistry_V20150921", "kms": "TrentService", "logs": "Logs_20140328", "ssm": "AmazonSSM", "sqs": "AmazonSQS", "events": "AWSEvents",
 		"tagging": "ResourceGroupsTaggingAPI_20170126",
@@ -134,6 +134,7 @@ func TestDeniedInAWSWords(t *testing.T) {
 		{"logs PutRetentionPolicy {\"logGroupName\":\"/a\",\"retentionInDays\":1}", "400 logs:PutRetentionPolicy on resource: " + arn + "logs:us-east-1:000000000000:log-group:/a:log-stream:"},
 		{"logs ListTagsForResource {\"resourceArn\":\"arn:aws:logs:us-east-1:000000000000:log-group:/a\"}", "400 logs:ListTagsForResource on resource: " + arn + "logs:us-east-1:000000000000:log-group:/a because"},
 		{"ssm GetParameter {\"Name\":\"/aws/service/eks/x\"}", "400 ssm:GetParameter on resource: " + arn + "ssm:us-east-1::parameter/aws/service/eks/x"},
+		{"elasticloadbalancing DescribeLoadBalancers", "403 elasticloadbalancing:DescribeLoadBalancers on resource: *"},
 		{"tagging GetResources", "400 tag:GetResources on resource: *"},
 		{"arc-zonal-shift GET /zonalshifts", "403 arc-zonal-shift:ListZonalShifts on resource: *"},
 		{"arc-zonal-shift GET /managedresources/arn%3Aaws%3Aeks%3Aus-east-1%3A000000000000%3Acluster%2Fabsent", "403 arc-zonal-shift:GetManagedResource on resource: " + arn + "eks:us-east-1:000000000000:cluster/absent"},
@@ -156,7 +157,7 @@ func checkDenied(t *testing.T, s *served, who aws.Credentials, c said) {
 	switch service {
 	case "ec2":
 		code, want = "<Code>UnauthorizedOperation</Code>", "<Message>You are not authorized to perform this operation. "+want
-	case "iam", "autoscaling":
+	case "iam", "autoscaling", "elasticloadbalancing":
 		code, want = "<Code>AccessDenied</Code>", "<Message>"+want
 	}
 	switch {

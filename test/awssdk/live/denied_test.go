@@ -134,7 +134,7 @@ func (w *world) named(service, name string) string {
 func TestDenied(t *testing.T) {
 	w := newWorld(t)
 	nobody := w.nobody()
-	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs, "arc-zonal-shift": nobody.zonal, "sqs": nobody.sqs, "events": nobody.events, "pricing": nobody.pricing, "fis": nobody.fis, "cloudformation": nobody.stacks, "tagging": nobody.tagging}
+	clients := map[string]any{"eks": nobody.eks, "ec2": nobody.ec2, "autoscaling": nobody.autoscaling, "ssm": nobody.ssm, "kms": nobody.kms, "logs": nobody.logs, "ecr": nobody.ecr, "elasticfilesystem": nobody.efs, "arc-zonal-shift": nobody.zonal, "sqs": nobody.sqs, "events": nobody.events, "pricing": nobody.pricing, "fis": nobody.fis, "cloudformation": nobody.stacks, "tagging": nobody.tagging, "elasticloadbalancing": nobody.classic, "elasticloadbalancingv2": nobody.balancers}
 	for _, name := range answered() {
 		t.Run(name, func(t *testing.T) {
 			service, action, _ := strings.Cut(name, ":")
@@ -245,7 +245,7 @@ func TestDeniedIsAskedOfAll(t *testing.T) {
 		asked[service] = true
 	}
 	for _, service := range slices.Sorted(maps.Keys(asked)) {
-		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem", "arc-zonal-shift", "sqs", "events", "pricing", "fis", "cloudformation", "tagging"}, service) {
+		if !slices.Contains([]string{"eks", "ec2", "autoscaling", "ssm", "kms", "logs", "ecr", "elasticfilesystem", "arc-zonal-shift", "sqs", "events", "pricing", "fis", "cloudformation", "tagging", "elasticloadbalancing", "elasticloadbalancingv2"}, service) {
 			t.Errorf("%s has no client here", service)
 		}
 	}

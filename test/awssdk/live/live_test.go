@@ -30,6 +30,8 @@ func tables() []struct {
 		{"pricing", pricingActions()},
 		{"fis", fisActions()},
 		{"tagging", taggingActions()},
+		{"elasticloadbalancing", classicBalancerActions()},
+		{"elasticloadbalancingv2", balancerActions()},
 		{"cloudformation", stackActions()},
 		{"autoscaling", slices.Concat(autoscalingActions(), ownGroupActions())},
 		{"arc-zonal-shift", zonalShiftActions()}, // before what leaves an update of the cluster behind

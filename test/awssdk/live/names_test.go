@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/fis"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -82,6 +84,14 @@ func TestServicesByTheirNames(t *testing.T) {
 		},
 		"tagging": func() error {
 			_, err := resourcegroupstaggingapi.NewFromConfig(c).GetResources(t.Context(), &resourcegroupstaggingapi.GetResourcesInput{})
+			return err
+		},
+		"elasticloadbalancing": func() error {
+			_, err := elasticloadbalancing.NewFromConfig(c).DescribeLoadBalancers(t.Context(), &elasticloadbalancing.DescribeLoadBalancersInput{})
+			return err
+		},
+		"elasticloadbalancingv2": func() error {
+			_, err := elasticloadbalancingv2.NewFromConfig(c).DescribeLoadBalancers(t.Context(), &elasticloadbalancingv2.DescribeLoadBalancersInput{})
 			return err
 		},
 		"fis": func() error {

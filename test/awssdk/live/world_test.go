@@ -24,6 +24,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 	"github.com/aws/aws-sdk-go-v2/service/efs"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/fis"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -67,6 +69,8 @@ type world struct {
 	fis         *fis.Client
 	stacks      *cloudformation.Client
 	tagging     *resourcegroupstaggingapi.Client
+	classic     *elasticloadbalancing.Client
+	balancers   *elasticloadbalancingv2.Client
 	// notes are what an action's test leaves for those after it, such as an id.
 	notes map[string]string
 }
@@ -117,6 +121,7 @@ func (w *world) as(c aws.Config) *world {
 	other.config = c
 	other.eks, other.ec2, other.autoscaling = eks.NewFromConfig(c), ec2.NewFromConfig(c), autoscaling.NewFromConfig(c)
 	other.tagging = resourcegroupstaggingapi.NewFromConfig(c)
+	other.classic, other.balancers = elasticloadbalancing.NewFromConfig(c), elasticloadbalancingv2.NewFromConfig(c)
 	other.sqs, other.events = sqs.NewFromConfig(c), eventbridge.NewFromConfig(c)
 	other.pricing, other.fis, other.stacks = pricing.NewFromConfig(c), fis.NewFromConfig(c), cloudformation.NewFromConfig(c)
 	other.ecr, other.efs, other.zonal = ecr.NewFromConfig(c), efs.NewFromConfig(c), arczonalshift.NewFromConfig(c)

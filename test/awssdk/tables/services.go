@@ -32,6 +32,8 @@ func services() []service {
 		{name: "events", client: "eventbridge", protocol: "awsjson1.1", operations: strings.Fields(events)},
 		{name: "pricing", client: "pricing", protocol: "awsjson1.1"},
 		{name: "tagging", client: "resourcegroupstaggingapi", protocol: "awsjson1.1", policies: "tag"},
+		{name: "elasticloadbalancing", client: "elasticloadbalancing", protocol: "query"},
+		{name: "elasticloadbalancingv2", client: "elasticloadbalancingv2", protocol: "query", signed: "elasticloadbalancing", policies: "elasticloadbalancing"},
 		{name: "sts", client: "sts", protocol: "query", operations: strings.Fields(sts), identity: true},
 		{name: "iam", client: "iam", protocol: "query", operations: strings.Fields(iam), identity: true, beyond: map[string]string{"ListAccessKeysOutput": "UserName"}},
 	}
