@@ -115,6 +115,14 @@ func TestVersionsOfANodeGroup(t *testing.T) {
 	if u := w.storedUpdate(id); u.Spec.Change.Rollout.Version != "1.35" {
 		t.Errorf("%+v", u.Spec)
 	}
+	// eksctl and CloudFormation name the release alone.
+	w.ends(id, v1alpha1.UpdateStatus{Phase: v1alpha1.UpdateSuccessful})
+	w.ask("POST", path, `{"releaseVersion":"1.35"}`, 400, "release version", "is not valid")
+	w.ask("POST", path, `{"releaseVersion":"1.35.0-20200101"}`, 400, "Muster has machines of release "+older.ReleaseVersion)
+	id = made(t, w.ask("POST", path, `{"releaseVersion":"`+older.ReleaseVersion+`"}`, 200, `{"type":"Version","value":"1.35"}`, `{"type":"ReleaseVersion","value":"`+older.ReleaseVersion+`"}`))
+	if u := w.storedUpdate(id); u.Spec.Change.Rollout.Version != "1.35" {
+		t.Errorf("%+v", u.Spec)
+	}
 	w.ask("POST", "/clusters/Blue_1/node-groups", strings.Replace(strings.Replace(strings.Replace(makeGroup, "g1", "g8", 1), "Web_1", "old", 1), `"nodeRole"`, `"version":"1.35","nodeRole"`, 1), 200,
 		`"version":"1.35"`, `"releaseVersion":"`+older.ReleaseVersion+`"`)
 	w.gate.Denies = true

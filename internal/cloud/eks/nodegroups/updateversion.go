@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -49,13 +50,15 @@ func (a *API) doUpdateNodegroupVersion(ctx context.Context, call *awsfront.Call,
 func (a *API) planVersion(ctx context.Context, in *updateNodegroupVersionInput, p *change.Plan) error {
 	refuse := eksfault.Invalid(in.ClusterName, in.NodegroupName)
 	is := versionOf(p.Of, p.Group)
-	wanted := cmp.Or(in.Version, is)
+	wanted := cmp.Or(in.Version, minorOf(in.ReleaseVersion), is)
 	if err := a.checkVersion(p.Of, wanted, in.ReleaseVersion, refuse); err != nil {
 		return err
 	}
 	p.Param("Version", wanted)
 	p.Param("ReleaseVersion", releaseVersion(wanted))
-	p.Change.Rollout.Version = in.Version
+	if in.Version != "" || wanted != is {
+		p.Change.Rollout.Version = wanted
+	}
 	if in.LaunchTemplate != nil {
 		return a.planTemplate(ctx, in, p, wanted, refuse)
 	}
@@ -67,6 +70,15 @@ func (a *API) planVersion(ctx context.Context, in *updateNodegroupVersionInput, 
 		return refuse("Nodegroup %s is already at release version %s and its launch template: send force to have its machines replaced all the same", in.NodegroupName, releaseVersion(wanted))
 	}
 	return nil
+}
+
+// minorOf is the minor of a release such as 1.36.4-20261122, which says enough without a version; empty for another text.
+func minorOf(releaseVersion string) string {
+	parts := strings.SplitN(releaseVersion, ".", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[0] + "." + parts[1]
 }
 
 // planTemplate is the change to another version of the launch template that the group has, of machines of a minor.
