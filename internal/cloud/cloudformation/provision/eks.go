@@ -175,7 +175,9 @@ func unchanged(err error) bool {
 	if !hasCode(err, "InvalidParameterException", "InvalidRequestException") {
 		return false
 	}
-	return strings.Contains(err.Error(), "No changes needed") || strings.Contains(err.Error(), "already at the desired configuration")
+	return slices.ContainsFunc([]string{"No changes needed", "already at the desired configuration", " is already at release version ", " is already at version "}, func(words string) bool {
+		return strings.Contains(err.Error(), words)
+	})
 }
 
 // holds reports whether a description has what properties ask for: each member that they name, by names in any case.

@@ -191,6 +191,31 @@ func TestAClusterIsUpdatedStepByStep(t *testing.T) {
 	}
 }
 
+// A node group that has the version which its template begins to name is not changed: eksctl's upgrade sends such a template.
+func TestANodeGroupHasItsVersion(t *testing.T) {
+	const id = "c/g"
+	s := &script{t: t, answers: map[string]any{
+		"eks:DescribeNodegroup": awsshape.Object{"nodegroup": awsshape.Object{"status": "ACTIVE", "nodegroupName": "g", "clusterName": "c", "nodegroupArn": "arn:g"}},
+	}}
+	has := map[string]any{"ClusterName": "c", "NodegroupName": "g", "NodeRole": "arn:r", "Subnets": []any{"subnet-1"}}
+	wants := map[string]any{"ClusterName": "c", "NodegroupName": "g", "NodeRole": "arn:r", "Subnets": []any{"subnet-1"}, "Version": "1.36", "ForceUpdateEnabled": "false"}
+	o := order(stack.Updating, "AWS::EKS::Nodegroup", wants)
+	o.Resource.PhysicalID, o.Resource.Was = id, &stack.Definition{Properties: has}
+	for words, want := range map[string]stack.Result{
+		"Nodegroup g is already at release version 1.36.4-20261122 and its launch template: send force to have its machines replaced all the same": stack.Succeeded,
+		"Nodegroup g is already at version 3 of launch template lt-1":                                                                              stack.Succeeded,
+		"Requested Nodegroup version is not supported: 1.99":                                                                                       stack.Failed,
+	} {
+		s.answers["eks:UpdateNodegroupVersion"] = awsfault.Errorf("InvalidParameterException", "%s", words)
+		if got := provision.Carry(t.Context(), s.do, o); got.Result != want {
+			t.Errorf("%s: %+v", words, got)
+		}
+	}
+	if in := s.inputs["eks:UpdateNodegroupVersion"]; in["version"] != "1.36" || in["force"] != false {
+		t.Errorf("asked %v", in)
+	}
+}
+
 // A cluster is created once it is active, and deleted once it is gone.
 func TestAClusterComesAndGoes(t *testing.T) {
 	status := "CREATING"
