@@ -47,6 +47,9 @@ func (fakeLauncher) Resolve(_ context.Context, o scalinglaunch.Order) (scalingla
 	if o.InstanceType == "m5.metal" {
 		return scalinglaunch.Resolved{}, awsfault.Errorf("InvalidParameterValue", "no such type")
 	}
+	if o.Mixed && o.Template.Version == "2" { // the version with market options
+		return scalinglaunch.Resolved{}, scalinglaunch.NotMixed()
+	}
 	return scalinglaunch.Resolved{Template: o.Template, InstanceType: o.InstanceType}, nil
 }
 
@@ -157,6 +160,9 @@ func TestCreateAutoScalingGroup(t *testing.T) {
 	mixed := "CreateAutoScalingGroup&AutoScalingGroupName=mixed&MinSize=0&MaxSize=4&VPCZoneIdentifier=" + subnetA + "&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.LaunchTemplateId=" + templateID +
 		"&MixedInstancesPolicy.LaunchTemplate.Overrides.member.1.InstanceType=m5.large&MixedInstancesPolicy.LaunchTemplate.Overrides.member.1.WeightedCapacity=2&MixedInstancesPolicy.LaunchTemplate.Overrides.member.2.InstanceType="
 	w.ask(mixed+"t3.small", 400, "If any of the overrides has a weight, all must have one: 1 of 2")
+	for _, of := range []string{mixed + "t3.small&MixedInstancesPolicy.LaunchTemplate.Overrides.member.2.WeightedCapacity=1&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version=2", mixed[:strings.Index(mixed, "&MixedInstancesPolicy.LaunchTemplate.Overrides")] + "&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version=2"} {
+		w.ask(of, 400, "<Code>InvalidQueryParameter</Code><Message>Incompatible launch template: You cannot use a launch template that is set to request Spot Instances (InstanceMarketOptions)")
+	}
 	w.ask(mixed+"x9.huge", 400, "The instance type", "x9.huge", "is not known")
 	w.ask(mixed+"t3.small&MixedInstancesPolicy.LaunchTemplate.Overrides.member.2.WeightedCapacity=0", 400, "must be a number from 1 to 999")
 	w.ask(mixed+"t3.small&MixedInstancesPolicy.LaunchTemplate.Overrides.member.2.WeightedCapacity=1&MixedInstancesPolicy.InstancesDistribution.OnDemandPercentageAboveBaseCapacity=0", 200)

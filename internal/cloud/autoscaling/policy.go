@@ -100,7 +100,7 @@ func (a *api) read(ctx context.Context, in launches, subnets []v1alpha1.SubnetID
 	case in.LaunchTemplate != nil && in.MixedInstancesPolicy != nil:
 		return launched{}, awsfault.Errorf(invalid, "Valid requests must contain either LaunchTemplate, LaunchConfigurationName, InstanceId or MixedInstancesPolicy parameter: the request has LaunchTemplate and MixedInstancesPolicy")
 	case in.LaunchTemplate != nil:
-		of, err := a.check(ctx, *in.LaunchTemplate, "", subnets)
+		of, err := a.check(ctx, *in.LaunchTemplate, scalinglaunch.Order{}, subnets)
 		return launched{template: &of}, err
 	case in.MixedInstancesPolicy == nil:
 		return launched{}, nil
@@ -117,7 +117,7 @@ func (a *api) readMixed(ctx context.Context, in *mixedInstances, subnets []v1alp
 	var err error
 	own := *in.LaunchTemplate.LaunchTemplateSpecification
 	if len(in.LaunchTemplate.Overrides) == 0 {
-		p.LaunchTemplate, err = a.check(ctx, own, "", subnets)
+		p.LaunchTemplate, err = a.check(ctx, own, scalinglaunch.Order{Mixed: true}, subnets)
 	}
 	weighted := 0
 	for _, o := range in.LaunchTemplate.Overrides {
@@ -152,7 +152,7 @@ func (a *api) readOverride(ctx context.Context, own templateSpecification, o ove
 		kept.WeightedCapacity = int32(weight)
 	}
 	if o.LaunchTemplateSpecification != nil {
-		of, err := a.check(ctx, *o.LaunchTemplateSpecification, o.InstanceType, subnets)
+		of, err := a.check(ctx, *o.LaunchTemplateSpecification, scalinglaunch.Order{Mixed: true, InstanceType: o.InstanceType}, subnets)
 		kept.LaunchTemplate = &of
 		if err != nil {
 			return kept, err
@@ -163,7 +163,7 @@ func (a *api) readOverride(ctx context.Context, own templateSpecification, o ove
 		return kept, err
 	}
 	var err error
-	p.LaunchTemplate, err = a.check(ctx, own, o.InstanceType, subnets)
+	p.LaunchTemplate, err = a.check(ctx, own, scalinglaunch.Order{Mixed: true, InstanceType: o.InstanceType}, subnets)
 	return kept, err
 }
 
@@ -209,9 +209,10 @@ func (a *api) reference(ctx context.Context, in templateSpecification) (v1alpha1
 	return v1alpha1.LaunchTemplateReference{ID: named.Name, Name: named.Spec.Name, Version: version}, nil
 }
 
-// check refuses a launch template of which no instance can be launched.
-func (a *api) check(ctx context.Context, in templateSpecification, kind string, subnets []v1alpha1.SubnetID) (v1alpha1.LaunchTemplateReference, error) {
-	if kind != "" {
+// check refuses a launch template of which no instance of an order can be launched. The order is without the template and the
+// subnet.
+func (a *api) check(ctx context.Context, in templateSpecification, order scalinglaunch.Order, subnets []v1alpha1.SubnetID) (v1alpha1.LaunchTemplateReference, error) {
+	if kind := order.InstanceType; kind != "" {
 		if _, err := instancetype.Find(kind); err != nil {
 			return v1alpha1.LaunchTemplateReference{}, awsfault.Errorf(invalid, "You must use a valid fully-formed launch template. The instance type %.63q is not known: see DescribeInstanceTypes", kind)
 		}
@@ -221,7 +222,8 @@ func (a *api) check(ctx context.Context, in templateSpecification, kind string, 
 		return of, err
 	}
 	for _, subnet := range subnets {
-		if _, err := a.launcher.Resolve(ctx, scalinglaunch.Order{Template: of, InstanceType: kind, SubnetID: string(subnet)}); err != nil {
+		order.Template, order.SubnetID = of, string(subnet)
+		if _, err := a.launcher.Resolve(ctx, order); err != nil {
 			return of, notFormed(err)
 		}
 	}
@@ -230,6 +232,9 @@ func (a *api) check(ctx context.Context, in templateSpecification, kind string, 
 
 // notFormed is a refusal of EC2 as Auto Scaling tells it.
 func notFormed(err error) error {
+	if fault := refusal(err); fault != nil && fault.Code == scalinglaunch.Incompatible {
+		return err // Auto Scaling's own
+	}
 	err = asValidation(err)
 	if fault := refusal(err); fault != nil {
 		return awsfault.Errorf(invalid, "You must use a valid fully-formed launch template. %s", fault.Message)

@@ -32,6 +32,7 @@ var codesOfOthers = map[string][]string{
 	module + "internal/aws/nexttoken":        {"BadRequest", "InvalidMarkerException", "InvalidNextTokenException", "InvalidParameterException", "ValidationError", "ValidationException"},
 	module + "internal/aws/queryvalue":       nil,
 	module + "internal/cloud/launchtemplate": nil,
+	module + "internal/cloud/scalinglaunch":  {"InvalidQueryParameter"},
 }
 
 // codesElsewhere are packages that make faults for others than EC2's actions, with the reason.

@@ -26,7 +26,7 @@ func TestLaunchTemplates(t *testing.T) {
 	w.ask(strings.Replace(create, "t3.small", "t3.large", 1), 400, "IdempotentParameterMismatch")
 	w.ask("CreateLaunchTemplate&LaunchTemplateName=web&LaunchTemplateData.InstanceType=t3.small", 400, "InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
 	w.ask("CreateLaunchTemplate&LaunchTemplateName=other&LaunchTemplateData.InstanceType=x9.huge", 400, "InvalidParameterValue", "x9.huge")
-	w.ask("CreateLaunchTemplate&LaunchTemplateName=other&LaunchTemplateData.InstanceMarketOptions.MarketType=spot", 400, "Muster does not support LaunchTemplateData.InstanceMarketOptions")
+	w.ask("CreateLaunchTemplate&LaunchTemplateName=other&LaunchTemplateData.InstanceMarketOptions.SpotOptions.BlockDurationMinutes=60", 400, "Muster does not support LaunchTemplateData.InstanceMarketOptions.SpotOptions.BlockDurationMinutes")
 	w.ask("CreateLaunchTemplate&LaunchTemplateName=a&LaunchTemplateData.InstanceType=t3.small", 400, "InvalidLaunchTemplateName.MalformedException")
 	w.wasAsked("ec2:CreateLaunchTemplate arn:aws:ec2:eu-west-1:" + account + ":launch-template/* aws:requesttag/team=blue aws:tagkeys=team ec2:region=eu-west-1")
 

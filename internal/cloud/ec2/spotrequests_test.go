@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfront"
+	"muster.dev/muster/internal/aws/awsfront/awsfronttest"
+	"muster.dev/muster/internal/cloud/ec2/ec2resource"
+	"muster.dev/muster/internal/cloud/scalinglaunch"
 	"muster.dev/muster/internal/machine/terminated"
 )
 
@@ -165,18 +170,19 @@ func TestRunInstancesOfSpotInstances(t *testing.T) {
 	market := run + "&MaxCount=1&SubnetId=" + subnetA + "&InstanceMarketOptions.MarketType=spot"
 	option := market + "&InstanceMarketOptions.SpotOptions."
 	for request, code := range map[string]string{
-		strings.Replace(market, "=spot", "=capacity-block", 1):          "InvalidParameterValue",
-		option + "SpotInstanceType=persistent":                          "InvalidParameterValue",
-		option + "InstanceInterruptionBehavior=hibernate":               "InvalidParameterValue",
-		option + "MaxPrice=cheap":                                       "InvalidParameterValue",
-		option + "MaxPrice=NaN":                                         "InvalidParameterValue",
-		option + "MaxPrice=-1":                                          "InvalidParameterValue",
-		option + "MaxPrice=0x1p-3":                                      "InvalidParameterValue",
-		option + "MaxPrice=1_0":                                         "InvalidParameterValue",
-		option + "MaxPrice=0.03":                                        "SpotMaxPriceTooLow",
-		option + "BlockDurationMinutes=60":                              "InvalidParameter",
-		option + "ValidUntil=2026-12-01T00:00:00Z":                      "InvalidParameter",
-		option + "MaxPrice=0.05&" + "InstanceInterruptionBehavior=stop": "UnknownParameter",
+		strings.Replace(market, "=spot", "=capacity-block", 1): "InvalidParameterValue",
+		option + "SpotInstanceType=persistent":                 "InvalidParameterValue",
+		option + "InstanceInterruptionBehavior=hibernate":      "InvalidParameterValue",
+		option + "MaxPrice=cheap":                              "InvalidParameterValue",
+		option + "MaxPrice=NaN":                                "InvalidParameterValue",
+		option + "MaxPrice=-1":                                 "InvalidParameterValue",
+		option + "MaxPrice=0x1p-3":                             "InvalidParameterValue",
+		option + "MaxPrice=1_0":                                "InvalidParameterValue",
+		option + "MaxPrice=0.03":                               "SpotMaxPriceTooLow",
+		option + "BlockDurationMinutes=60":                     "InvalidParameter",
+		option + "ValidUntil=2026-12-01T00:00:00Z":             "InvalidParameterCombination",
+		strings.Replace(option, "MarketType=spot&InstanceMarketOptions.", "", 1) + "MaxPrice=0.05": "MissingParameter",
+		option + "MaxPrice=0.05&" + "InstanceInterruptionBehavior=stop":                            "UnknownParameter",
 	} {
 		w.ask(request, 400, "<Code>"+code)
 	}
@@ -214,4 +220,71 @@ func TestSpotInstancesAreNotStopped(t *testing.T) {
 		}
 	}
 	w.ask(stop, 200, "<name>stopping</name>")
+}
+
+// Spot options of a launch template make spot instances of whoever launches it, and the options of RunInstances go over them.
+func TestRunInstancesOfASpotTemplate(t *testing.T) {
+	w := runWorld(t)
+	const options = "LaunchTemplateData.InstanceMarketOptions."
+	w.ask("CreateLaunchTemplate&LaunchTemplateName=spot&LaunchTemplateData.InstanceType=t3.small&LaunchTemplateData.ImageId="+testImage+"&"+options+"MarketType=spot&"+options+"SpotOptions.MaxPrice=0.0150&"+
+		options+"SpotOptions.SpotInstanceType=one-time&"+options+"SpotOptions.InstanceInterruptionBehavior=terminate", 200)
+	const kept = "<instanceMarketOptions><marketType>spot</marketType><spotOptions><instanceInterruptionBehavior>terminate</instanceInterruptionBehavior><maxPrice>0.0150</maxPrice><spotInstanceType>one-time</spotInstanceType></spotOptions></instanceMarketOptions>"
+	w.ask("CreateLaunchTemplateVersion&LaunchTemplateName=spot&SourceVersion=1&LaunchTemplateData.InstanceType=m5.large", 200, kept)
+	w.ask("CreateLaunchTemplateVersion&LaunchTemplateName=spot&SourceVersion=1&"+options+"SpotOptions.ValidUntil=2030-01-02T03:04:05Z", 200, "<instanceMarketOptions><spotOptions><validUntil>2030-01-02T03:04:05.000Z</validUntil></spotOptions></instanceMarketOptions>")
+	w.ask("DescribeLaunchTemplateVersions&LaunchTemplateName=spot&LaunchTemplateVersion.1=1", 200, kept)
+	of := "RunInstances&MinCount=1&MaxCount=1&SubnetId=" + subnetA + "&LaunchTemplate.LaunchTemplateName=spot&LaunchTemplate.Version="
+	for request, refusal := range map[string]string{
+		of + "2": "<Code>SpotMaxPriceTooLow</Code>", // the type of version 2 costs more
+		of + "3": "<Code>MissingParameter</Code><Message>The request must contain the parameter MarketType",
+		of + "3&InstanceMarketOptions.MarketType=spot&InstanceMarketOptions.SpotOptions.ValidUntil=2030-01-02T03:04:05Z": "<Code>InvalidParameterCombination</Code>",
+	} {
+		w.ask(request, 400, refusal)
+	}
+	w.ask(strings.ReplaceAll(fleetRequest(1, "on-demand"), "=nodes", "=spot")+"&LaunchTemplateConfigs.1.Overrides.1.SubnetId="+subnetA, 400, "<Code>InvalidParameterCombination</Code>", "The launch template has InstanceMarketOptions")
+	if all := w.machines(); len(all) > 0 {
+		t.Errorf("requests that were refused made %d machines", len(all))
+	}
+	w.gate.Asked = nil
+	w.ask(of+"1", 200, "<instanceLifecycle>spot</instanceLifecycle>", "<spotInstanceRequestId>sir-")
+	if asked := strings.Join(w.gate.Asked, "\n"); !strings.Contains(asked, "ec2:instancemarkettype=spot") || strings.Contains(asked, "ec2:instancemarkettype=on-demand") {
+		t.Errorf("IAM is asked %s", asked)
+	}
+	w.ask("DescribeSpotInstanceRequests", 200, "<spotPrice>0.015000</spotPrice>")
+	w.ask(of+"2&InstanceMarketOptions.MarketType=spot&InstanceMarketOptions.SpotOptions.MaxPrice=0.09", 200, "<instanceLifecycle>spot</instanceLifecycle>")
+	w.ask("DescribeSpotInstanceRequests&Filter.1.Name=spot-price&Filter.1.Value.1=0.090000", 200, "<instanceType>m5.large</instanceType>")
+}
+
+// An Auto Scaling group of a template with spot options has spot instances. A policy of mixed instances says itself which
+// instances are spot instances, so that the template is refused.
+func TestOrdersOfASpotTemplate(t *testing.T) {
+	w := runWorld(t)
+	w.ask("CreateLaunchTemplate&LaunchTemplateName=spot&LaunchTemplateData.InstanceType=t3.small&LaunchTemplateData.ImageId="+testImage+"&LaunchTemplateData.InstanceMarketOptions.MarketType=spot", 200)
+	order := scalinglaunch.Order{ID: "i-0123456789abcdef0", SubnetID: subnetA, Template: v1alpha1.LaunchTemplateReference{Name: "spot", Version: "1"}, Mixed: true}
+	want := scalinglaunch.NotMixed().Error()
+	for _, spot := range []bool{false, true} {
+		order.Spot = spot
+		if _, err := w.orders.Resolve(t.Context(), order); err == nil || err.Error() != want {
+			t.Errorf("a policy of mixed instances, spot %v: %v", spot, err)
+		}
+		if err := w.orders.Launch(t.Context(), order); err == nil || err.Error() != want {
+			t.Errorf("a launch of a policy of mixed instances, spot %v: %v", spot, err)
+		}
+	}
+	if all := w.machines(); len(all) > 0 {
+		t.Fatalf("orders that were refused made %d machines", len(all))
+	}
+	order.Mixed, order.Spot = false, false
+	if of, err := w.orders.Resolve(t.Context(), order); err != nil || !of.Spot {
+		t.Errorf("%+v, %v", of, err)
+	}
+	targets, err := w.orders.About(t.Context(), &awsfront.Call{Caller: awsfronttest.Caller{}, Service: ec2resource.Service}, order)
+	if err != nil || !slices.ContainsFunc(targets, func(target awsfront.Target) bool {
+		return slices.Equal(target.Conditions["ec2:InstanceMarketType"], []string{"spot"})
+	}) {
+		t.Errorf("IAM is asked about %v, %v", targets, err)
+	}
+	if err := w.orders.Launch(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	w.ask("DescribeSpotInstanceRequests", 200, "<spotInstanceRequestId>sir-0123456789abcdef0</spotInstanceRequestId>")
 }

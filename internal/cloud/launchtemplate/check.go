@@ -56,6 +56,9 @@ func (d Data) Check() error {
 	if err := d.checkAbsent(); err != nil {
 		return err
 	}
+	if err := d.InstanceMarketOptions.Check(); err != nil {
+		return err
+	}
 	if err := d.checkMetadata(); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type Data struct {
 	HibernationOptions               *HibernationOptions               `json:",omitempty"`
 	IAMInstanceProfile               *InstanceProfile                  `json:"IamInstanceProfile,omitempty" filter:""`
 	ImageID                          string                            `json:"ImageId,omitempty" filter:"image-id"`
+	InstanceMarketOptions            *MarketOptions                    `json:",omitempty"`
 	InstanceType                     string                            `json:",omitempty" filter:"instance-type"`
 	KeyName                          string                            `json:",omitempty"`
 	MetadataOptions                  *MetadataOptions                  `json:",omitempty" filter:""`

@@ -13,5 +13,8 @@
 //	TagSpecifications of other than instances
 //	AssociatePublicIpAddress, DeleteOnTermination and Description of a network interface
 //
-// EnclaveOptions and HibernationOptions are taken if they are off.
+// EnclaveOptions and HibernationOptions are taken if they are off. InstanceMarketOptions can ask for spot instances of
+// one-time requests that interruptions terminate: an instance that is launched of such data is a spot instance, and launches
+// whose market somebody else decides (a fleet's, or those of a policy of mixed instances) are refused. EKS allows them in no
+// template of a node group.
 package launchtemplate

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,6 +84,11 @@ func TestDiskSize(t *testing.T) {
 	}
 }
 
+// market is data with market options.
+func market(kind string, spot SpotOptions) Data {
+	return Data{InstanceMarketOptions: &MarketOptions{MarketType: kind, SpotOptions: &spot}}
+}
+
 func TestCheck(t *testing.T) {
 	on, off := new(true), new(false)
 	for name, test := range map[string]struct {
@@ -111,6 +117,15 @@ func TestCheck(t *testing.T) {
 		"version 1 metadata": {Data{MetadataOptions: &MetadataOptions{HTTPTokens: "optional"}}, "HttpTokens is invalid. Muster has required only"},
 		"no metadata":        {Data{MetadataOptions: &MetadataOptions{HTTPEndpoint: "disabled"}}, "HttpEndpoint"},
 		"hops":               {Data{MetadataOptions: &MetadataOptions{HTTPPutResponseHopLimit: new(int64(65))}}, "from 1 to 64"},
+		"a spot instance":    {market("spot", SpotOptions{MaxPrice: "0.05", SpotInstanceType: "one-time", InstanceInterruptionBehavior: "terminate", ValidUntil: new(time.Now())}), ""},
+		"no market type":     {market("", SpotOptions{MaxPrice: "0.05"}), ""}, // EC2 keeps it and refuses launches of it
+		"capacity blocks":    {market("capacity-block", SpotOptions{}), "InvalidParameterValue: Value (capacity-block) for parameter InstanceMarketOptions.MarketType is invalid. Muster has spot only"},
+		"it comes again":     {market("spot", SpotOptions{SpotInstanceType: "persistent"}), "Value (persistent) for parameter SpotOptions.SpotInstanceType is invalid. Muster has one-time only"},
+		"it stops":           {market("spot", SpotOptions{InstanceInterruptionBehavior: "stop"}), "Value (stop) for parameter SpotOptions.InstanceInterruptionBehavior is invalid. Muster has terminate only"},
+		"no price":           {market("spot", SpotOptions{MaxPrice: "cheap"}), "Value (cheap) for parameter MaxPrice is invalid. It must be US dollars an hour"},
+		"a price of nothing": {market("spot", SpotOptions{MaxPrice: "0"}), "Value (0) for parameter MaxPrice"},
+		"not a price":        {market("spot", SpotOptions{MaxPrice: "NaN"}), "Value (NaN) for parameter MaxPrice"},
+		"any price":          {market("spot", SpotOptions{MaxPrice: "Inf"}), "Value (Inf) for parameter MaxPrice"},
 		"two interfaces":     {Data{NetworkInterfaces: make([]NetworkInterface, 2)}, "Muster's machines have one"},
 		"another interface":  {Data{NetworkInterfaces: []NetworkInterface{{DeviceIndex: new(int64(1))}}}, "device index 0"},
 		"an efa":             {Data{NetworkInterfaces: []NetworkInterface{{InterfaceType: "efa"}}}, "InterfaceType"},
@@ -228,10 +243,11 @@ func TestForNodeGroup(t *testing.T) {
 		t.Errorf("compressed user data is %+v, %v", got, err)
 	}
 	for want, data := range map[string]Data{
-		"should not specify an instance profile":                {IAMInstanceProfile: &InstanceProfile{Name: "a"}},
-		"should not specify a subnet":                           {NetworkInterfaces: []NetworkInterface{{SubnetID: "subnet-0123456789abcdef0"}}},
-		"should not specify an availability zone":               {Placement: &Placement{AvailabilityZone: "us-east-1a"}},
-		"the image ami-0123456789abcdef0. Muster's node groups": {ImageID: "ami-0123456789abcdef0"},
+		"should not specify an instance profile":                              {IAMInstanceProfile: &InstanceProfile{Name: "a"}},
+		"should not specify a subnet":                                         {NetworkInterfaces: []NetworkInterface{{SubnetID: "subnet-0123456789abcdef0"}}},
+		"should not specify an availability zone":                             {Placement: &Placement{AvailabilityZone: "us-east-1a"}},
+		"Instance market options are not supported with the launch template.": market("spot", SpotOptions{}),
+		"the image ami-0123456789abcdef0. Muster's node groups":               {ImageID: "ami-0123456789abcdef0"},
 	} {
 		refusal := new(Refusal)
 		if _, err := ForNodeGroup(of, set(data)); !errors.As(err, &refusal) || !strings.Contains(refusal.Message, want) {

@@ -37,6 +37,8 @@ func ForNodeGroup(t *v1alpha1.LaunchTemplate, v *v1alpha1.LaunchTemplateVersion)
 		return nil, refuse("Launch template should not specify a subnet. The subnets in your request will be used.")
 	case data.Placement != nil && data.Placement.AvailabilityZone != "":
 		return nil, refuse("Launch template should not specify an availability zone. The subnets in your request decide where machines are.")
+	case data.InstanceMarketOptions != nil: // the words are EKS's
+		return nil, refuse("Instance market options are not supported with the launch template.")
 	case data.ImageID != "":
 		return nil, refuse("Launch template %s specifies the image %s. Muster's node groups have the image of their release version: leave ImageId out", t.Name, data.ImageID)
 	}

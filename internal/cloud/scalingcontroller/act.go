@@ -96,14 +96,14 @@ func begin(hooks []v1alpha1.LifecycleHook, transition v1alpha1.LifecycleTransiti
 
 // request writes an instance into the status that is to be launched, or why it cannot be.
 func (r *groups) request(ctx context.Context, v *view, a scalingplan.Action) error {
-	of, err := r.Launcher.Resolve(ctx, scalinglaunch.Order{Template: wantedOf(v.g).templateOf(a.Type.Name), InstanceType: a.Type.Name, SubnetID: a.Subnet})
+	of, err := r.Launcher.Resolve(ctx, scalinglaunch.Order{Template: wantedOf(v.g).templateOf(a.Type.Name), InstanceType: a.Type.Name, SubnetID: a.Subnet, Mixed: wantedOf(v.g).mixed != nil})
 	if err != nil {
 		return r.failed(v, v1alpha1.SubnetID(a.Subnet), a.Type.Name, a.Cause, err)
 	}
 	now := metav1.NewTime(r.Now())
 	v.g.Status.Instances = append(v.g.Status.Instances, v1alpha1.ScalingInstance{
 		ID: newID(), State: v1alpha1.LifecyclePending, Since: now, Launched: now, Requested: true, SubnetID: v1alpha1.SubnetID(a.Subnet), InstanceType: of.InstanceType, Named: a.Type.Name,
-		Weight: int32(a.Type.Weight), LaunchTemplate: &of.Template, Spot: a.Spot, Spare: a.Spare, Cause: a.Cause, Refresh: launchedBy(v.g), //nolint:gosec // G115: at most 999
+		Weight: int32(a.Type.Weight), LaunchTemplate: &of.Template, Spot: a.Spot || of.Spot, Spare: a.Spare, Cause: a.Cause, Refresh: launchedBy(v.g), //nolint:gosec // G115: at most 999
 	})
 	return nil
 }
@@ -174,7 +174,7 @@ func (r *groups) launch(ctx context.Context, v *view, i v1alpha1.ScalingInstance
 	}
 	order := scalinglaunch.Order{
 		ID: i.ID, Template: *i.LaunchTemplate, InstanceType: i.InstanceType, SubnetID: string(i.SubnetID), Group: v1alpha1.MachineScalingGroup{Name: v.g.Spec.Name, UID: v.g.UID},
-		Tags: v1alpha1.Tags{}, Protected: v.g.Spec.AutoScaling.ProtectNewMachines, Spot: i.Spot, Cause: i.Cause,
+		Tags: v1alpha1.Tags{}, Protected: v.g.Spec.AutoScaling.ProtectNewMachines, Spot: i.Spot, Mixed: wantedOf(v.g).mixed != nil, Cause: i.Cause,
 	}
 	for _, t := range v.g.Spec.AutoScaling.Tags {
 		if t.PropagateAtLaunch {

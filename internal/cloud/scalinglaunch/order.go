@@ -8,6 +8,7 @@ import (
 	"context"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/internal/aws/awsfault"
 )
 
 // Order is one instance that a group wants.
@@ -24,8 +25,21 @@ type Order struct {
 	Tags      v1alpha1.Tags
 	Protected bool
 	Spot      bool
-	Cause     string
+	// Mixed reports whether the group has a policy of mixed instances, so that Spot alone decides on the market and a template
+	// with market options is refused. The market of any other group is that of its template.
+	Mixed bool
+	Cause string
 }
+
+// NotMixed returns the refusal of a launch template with market options in a policy of mixed instances, in the words of Auto
+// Scaling.
+func NotMixed() error {
+	return awsfault.Errorf(Incompatible, "Incompatible launch template: You cannot use a launch template that is set to request Spot Instances (InstanceMarketOptions) "+
+		"when you configure an Auto Scaling group with a mixed instances policy. Add a different launch template to the group and try again.")
+}
+
+// Incompatible is the code of [NotMixed].
+const Incompatible = "InvalidQueryParameter"
 
 // Resolved is what an order stands for.
 type Resolved struct {
@@ -33,6 +47,8 @@ type Resolved struct {
 	Template     v1alpha1.LaunchTemplateReference
 	InstanceType string
 	ImageID      string
+	// Spot reports whether it is a spot instance, by the order or by the template.
+	Spot bool
 }
 
 // Launcher launches instances.

@@ -144,6 +144,7 @@ func instanceActions() []action {
 			w.refused("InvalidLaunchTemplateName.NotFoundException", err)
 		}},
 		{"DescribeSpotInstanceRequests", func(w *world) {
+			marketOptions(w)
 			template := need(w.ec2.CreateLaunchTemplate(w.ctx(), &ec2.CreateLaunchTemplateInput{
 				LaunchTemplateName: aws.String("live-spot"), LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(w.notes["ami"])},
 			})).LaunchTemplate

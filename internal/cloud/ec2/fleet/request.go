@@ -147,7 +147,7 @@ func (in *createFleetInput) override(p pool) override {
 func (in *createFleetInput) launch(p pool, spot bool) instance.Launch {
 	named, over := in.template(p), in.override(p)
 	l := instance.Launch{
-		Template: template.NamedTemplate{LaunchTemplateID: named.LaunchTemplateID, LaunchTemplateName: named.LaunchTemplateName}, Version: named.Version, SubnetID: over.SubnetID, Spot: spot,
+		Template: template.NamedTemplate{LaunchTemplateID: named.LaunchTemplateID, LaunchTemplateName: named.LaunchTemplateName}, Version: named.Version, SubnetID: over.SubnetID, Spot: spot, MarketOptions: errMarketOptions(),
 		Data: launchtemplate.Data{InstanceType: over.InstanceType, ImageID: over.ImageID, TagSpecifications: in.launchTags()},
 	}
 	if fixed := in.LaunchTemplateConfigs[p.config].fixed; fixed != nil {
@@ -157,6 +157,11 @@ func (in *createFleetInput) launch(p pool, spot bool) instance.Launch {
 		l.Data.Placement = &launchtemplate.Placement{AvailabilityZone: over.AvailabilityZone}
 	}
 	return l
+}
+
+// errMarketOptions is the refusal of a launch template that says itself how its instances are bought.
+func errMarketOptions() error {
+	return awsfault.Errorf(ec2resource.InvalidCombination, "The launch template has InstanceMarketOptions: the target capacities of the fleet say which instances are spot instances, so use a template without them")
 }
 
 // launchTags are the tags of the request without those of the fleet itself, which is not there once it was answered.

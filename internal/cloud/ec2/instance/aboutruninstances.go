@@ -43,7 +43,7 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 	}
 	zone, vpc := subnet.Spec.AvailabilityZone, a.ec2.ARN(call, "vpc/"+subnet.Spec.VPCID)
 	made := map[string][]string{
-		"ec2:InstanceType": {data.InstanceType}, "ec2:AvailabilityZone": {zone}, "ec2:Tenancy": {"default"}, "ec2:InstanceMarketType": {string(in.market())},
+		"ec2:InstanceType": {data.InstanceType}, "ec2:AvailabilityZone": {zone}, "ec2:Tenancy": {"default"}, "ec2:InstanceMarketType": {string(in.market(data))},
 		"ec2:MetadataHttpEndpoint": {"enabled"}, "ec2:MetadataHttpTokens": {"required"},
 	}
 	if profile != nil {
@@ -63,7 +63,7 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 		targets = append(targets, a.ec2.Target(call, "key-pair", data.KeyName, nil, map[string][]string{"ec2:KeyPairName": {data.KeyName}}))
 	}
 	taggable := map[string]int{"instance": 1, "network-interface": 2}
-	if in.isSpot() && len(tagsOfType(data, spotrequest.Resource)) > 0 { // EC2 asks about a request that gets tags, and about no other one
+	if in.isSpot(data) && len(tagsOfType(data, spotrequest.Resource)) > 0 { // EC2 asks about a request that gets tags, and about no other one
 		taggable[spotrequest.Resource] = len(targets)
 		targets = append(targets, a.ec2.Target(call, spotrequest.Resource, "*", nil, nil))
 	}

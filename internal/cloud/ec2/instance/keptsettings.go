@@ -24,9 +24,9 @@ const (
 
 // keep writes on a machine which of these settings are on, and how it is bought: a spot instance with the tags of its request.
 func keep(m *v1alpha1.Machine, in *runInstancesInput, data launchtemplate.Data) {
-	if in.isSpot() {
+	if in.isSpot(data) {
 		m.Spec.MarketType = v1alpha1.MarketSpot
-		spotrequest.Keep(m, spotrequest.Kept{Tags: awsresource.KeptTags(tagsOfType(data, spotrequest.Resource)), MaxPrice: in.maxPrice()})
+		spotrequest.Keep(m, spotrequest.Kept{Tags: awsresource.KeptTags(tagsOfType(data, spotrequest.Resource)), MaxPrice: maxPrice(data)})
 	}
 	var kept []string
 	for _, setting := range []struct {

@@ -27,6 +27,8 @@ type Launch struct {
 	Data     launchtemplate.Data
 	SubnetID string
 	Spot     bool
+	// MarketOptions is the refusal of a template that has market options of its own, although Spot says the market.
+	MarketOptions error
 	// Refused is why there was no such template when the launch was fixed; see [Launcher.Fix].
 	Refused error
 }
@@ -113,7 +115,7 @@ func (l Launcher) inputOf(ctx context.Context, of Launch) (*runInstancesInput, e
 	in := &runInstancesInput{
 		Data: of.Data, SubnetID: of.SubnetID, MinCount: new(int32(1)), MaxCount: new(int32(1)),
 		LaunchTemplate: &versionOfTemplate{of.Template.LaunchTemplateID, of.Template.LaunchTemplateName, of.Version}, refused: of.Refused,
-		spot: of.Spot,
+		spot: of.Spot, noMarketOptions: of.MarketOptions,
 	}
 	base, err := l.actions.launchData(ctx, &runInstancesInput{LaunchTemplate: in.LaunchTemplate, refused: of.Refused})
 	if err != nil {

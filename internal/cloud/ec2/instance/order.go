@@ -119,6 +119,9 @@ func (l Orders) resolve(ctx context.Context, o scalinglaunch.Order) (*runInstanc
 	data.InstanceType = cmp.Or(o.InstanceType, data.InstanceType)
 	one := int32(1)
 	in := &runInstancesInput{Data: data, MinCount: &one, MaxCount: &one, spot: o.Spot}
+	if o.Mixed {
+		in.noMarketOptions = scalinglaunch.NotMixed()
+	}
 	switch {
 	case data.Placement != nil && data.Placement.AvailabilityZone != "":
 		in.Placement = nil // the group's subnets decide
@@ -136,6 +139,6 @@ func (l Orders) resolve(ctx context.Context, o scalinglaunch.Order) (*runInstanc
 	}
 	return in, wanted, scalinglaunch.Resolved{
 		Template:     v1alpha1.LaunchTemplateReference{ID: found.Name, Name: found.Spec.Name, Version: strconv.FormatInt(version.Number, 10)},
-		InstanceType: data.InstanceType, ImageID: data.ImageID,
+		InstanceType: data.InstanceType, ImageID: data.ImageID, Spot: in.isSpot(data),
 	}, nil
 }

@@ -41,12 +41,14 @@ type runInstancesInput struct {
 	SubnetID, PrivateIPAddress        string
 	SecurityGroups                    []string // by name
 	InstanceInitiatedShutdownBehavior string
-	InstanceMarketOptions             *marketOptions
 	ClientToken                       string
 	DryRun                            bool
 
 	// spot says that the instances are spot instances, where the request is not a client's.
 	spot bool
+	// noMarketOptions is the refusal of a launch template with market options; nil if it may have them. A fleet and a policy
+	// of mixed instances decide themselves which instances are spot instances.
+	noMarketOptions error
 	// refused is why there was no launch template to go by when IAM was asked about the request; nil if there was one.
 	refused error
 }

@@ -158,7 +158,7 @@ func (a *Actions) check(ctx context.Context, in *runInstancesInput, data launcht
 	if err := a.images.Exists(ctx, data.ImageID); err != nil {
 		return err
 	}
-	if err := in.checkMarket(data.InstanceType); err != nil {
+	if err := in.checkMarket(data); err != nil {
 		return err
 	}
 	if missing := a.ec2.Unbuilt(ami.Release(data.ImageID)); missing != "" {
