@@ -153,7 +153,7 @@ func TestSpotInstanceRequestOfATerminatedInstance(t *testing.T) {
 	began := metav1.NewMicroTime(time.Now().Truncate(time.Second))
 	m.Spec.Drill = &v1alpha1.MachineDrill{Kind: v1alpha1.DrillSpotInterruption, Began: began, Ends: metav1.NewTime(began.Add(2 * time.Minute))}
 	m.Status.Drill = &v1alpha1.MachineDrillStatus{Kind: v1alpha1.DrillSpotInterruption, Began: began}
-	for name, interrupted := range map[string]*v1alpha1.Machine{"instance-terminated-no-capacity": m, "instance-terminated-by-user": spot} {
+	for name, interrupted := range map[string]*v1alpha1.Machine{"instance-terminated-by-experiment": m, "instance-terminated-by-user": spot} {
 		w, _, _ := spotWorld(t)
 		if err := terminated.Remember(t.Context(), w.api, interrupted, time.Now()); err != nil {
 			t.Fatal(err)

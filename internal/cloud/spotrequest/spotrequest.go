@@ -86,14 +86,15 @@ const (
 // StatusOf returns the status of the request of a Machine. State is that of the instance, in EC2's words, and since is when
 // the instance was asked to end or to stop, or ended; zero if it is to run. The table is that of
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instances-request-status-lifecycle.html for one-time requests. An
-// interruption says so from its notice on, as on EC2.
+// interruption says so from its notice on, as on EC2, where an interruption that somebody asked for is an experiment of AWS
+// FIS, whoever asked. Muster interrupts no instance by itself.
 func StatusOf(m *v1alpha1.Machine, state string, since time.Time) Status {
 	kept := Of(m)
 	s := Status{Active, "fulfilled", "Your spot request is fulfilled.", m.StartedAt().UTC()}
 	notice, interrupted := interruption(m)
 	switch {
 	case interrupted:
-		s = Status{Closed, "instance-terminated-no-capacity", "Your Spot instance was terminated because there is no Spot capacity available that matches your request.", notice}
+		s = Status{Closed, "instance-terminated-by-experiment", "Your Spot instance was terminated by an experiment.", notice}
 	case state == "shutting-down" || state == "terminated":
 		s = Status{Closed, "instance-terminated-by-user", "Spot Instance terminated due to user-initiated termination.", since}
 	case state == "stopping":
