@@ -45,11 +45,16 @@ func (o *MarketOptions) Check() error {
 			return awsfault.Errorf(invalid, "Value (%.40s) for parameter %s is invalid. Muster has %s only: %s", only.value, only.name, only.has, only.why)
 		}
 	}
-	if spot.MaxPrice == "" {
+	return CheckPrice("MaxPrice", spot.MaxPrice)
+}
+
+// CheckPrice refuses a highest price that cannot be; empty is the price on demand.
+func CheckPrice(parameter, price string) error {
+	if price == "" {
 		return nil
 	}
-	if price, err := strconv.ParseFloat(spot.MaxPrice, 64); err != nil || strings.Trim(spot.MaxPrice, "0123456789.") != "" || !(price > 0 && price < maxMaxPrice) { // Go reads 0x1p-3 and 1_0, too
-		return awsfault.Errorf(invalid, "Value (%.40s) for parameter MaxPrice is invalid. It must be US dollars an hour, such as 0.0416", spot.MaxPrice)
+	if usd, err := strconv.ParseFloat(price, 64); err != nil || strings.Trim(price, "0123456789.") != "" || !(usd > 0 && usd < maxMaxPrice) { // Go reads 0x1p-3 and 1_0, too
+		return awsfault.Errorf(invalid, "Value (%.40s) for parameter %s is invalid. It must be US dollars an hour, such as 0.0416", price, parameter)
 	}
 	return nil
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package spotrequest derives the Spot Instance request of a spot instance from its Machine: EC2 makes such a request for
-// each spot instance that RunInstances, CreateFleet or Auto Scaling launches. The id follows from the instance's id, and an
+// each spot instance that RunInstances, CreateFleet or Auto Scaling launches, and RequestSpotInstances
+// makes requests that are fulfilled at once. The id follows from the instance's id, and an
 // annotation of the Machine has what nothing else says: tags, the highest price, and when the request was cancelled.
 // No request is stored apart from its instance, so that neither is there without the other, whenever the service is killed.
 //
@@ -33,6 +34,8 @@ type Kept struct {
 	Tags v1alpha1.Tags `json:"tags,omitempty"`
 	// MaxPrice is the highest price of an hour in US dollars, such as 0.041600; empty is the price on demand.
 	MaxPrice string `json:"maxPrice,omitempty"`
+	// ValidUntil is when a request of RequestSpotInstances would have ended without an instance; nil for any other one.
+	ValidUntil *metav1.Time `json:"validUntil,omitempty"`
 	// CancelledAt is when the request was cancelled; nil if it was not.
 	CancelledAt *metav1.Time `json:"cancelledAt,omitempty"`
 }

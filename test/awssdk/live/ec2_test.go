@@ -143,6 +143,7 @@ func instanceActions() []action {
 			_, err = w.ec2.CreateFleet(w.ctx(), in)
 			w.refused("InvalidLaunchTemplateName.NotFoundException", err)
 		}},
+		{"RequestSpotInstances", requestSpotInstances},
 		{"DescribeSpotInstanceRequests", func(w *world) {
 			marketOptions(w)
 			template := need(w.ec2.CreateLaunchTemplate(w.ctx(), &ec2.CreateLaunchTemplateInput{

@@ -51,3 +51,33 @@ func marketOptions(w *world) {
 	}
 	need(w.ec2.DeleteLaunchTemplate(w.ctx(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: name}))
 }
+
+// requestSpotInstances requests an instance, twice with one token, fails to stop it, and ends it.
+func requestSpotInstances(w *world) {
+	in := &ec2.RequestSpotInstancesInput{
+		ClientToken: aws.String("live-request"), DryRun: aws.Bool(true), Type: types.SpotInstanceTypeOneTime, SpotPrice: aws.String("0.05"), TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSpotInstancesRequest, Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("blue")}}}},
+		LaunchSpecification: &types.RequestSpotLaunchSpecification{ImageId: aws.String(w.notes["ami"]), InstanceType: types.InstanceTypeT3Small, SubnetId: aws.String(w.subnets[0])},
+	}
+	_, err := w.ec2.RequestSpotInstances(w.ctx(), in)
+	w.refused("DryRunOperation", err)
+	persistent := *in
+	persistent.Type = types.SpotInstanceTypePersistent
+	_, err = w.ec2.RequestSpotInstances(w.ctx(), &persistent)
+	w.refused("InvalidParameterValue", err)
+	in.DryRun = nil
+	out := need(w.ec2.RequestSpotInstances(w.ctx(), in))
+	w.has(out, "SpotInstanceRequests[].SpotInstanceRequestId", "SpotInstanceRequests[].InstanceId", "SpotInstanceRequests[].State", "SpotInstanceRequests[].Status.Code", "SpotInstanceRequests[].Type",
+		"SpotInstanceRequests[].ValidUntil", "SpotInstanceRequests[].Tags[].Key")
+	request := out.SpotInstanceRequests[0]
+	if again := need(w.ec2.RequestSpotInstances(w.ctx(), in)).SpotInstanceRequests; len(again) != 1 || *again[0].SpotInstanceRequestId != *request.SpotInstanceRequestId {
+		w.Errorf("sent again it is %+v, and was %s", again, *request.SpotInstanceRequestId)
+	}
+	must(ec2.NewSpotInstanceRequestFulfilledWaiter(w.ec2).Wait(w.ctx(), &ec2.DescribeSpotInstanceRequestsInput{SpotInstanceRequestIds: []string{*request.SpotInstanceRequestId}}, patience))
+	id := []string{*request.InstanceId}
+	of := &ec2.DescribeInstancesInput{InstanceIds: id}
+	must(ec2.NewInstanceRunningWaiter(w.ec2, func(o *ec2.InstanceRunningWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
+	_, err = w.ec2.StopInstances(w.ctx(), &ec2.StopInstancesInput{InstanceIds: id})
+	w.refused("UnsupportedOperation", err)
+	need(w.ec2.TerminateInstances(w.ctx(), &ec2.TerminateInstancesInput{InstanceIds: id}))
+	must(ec2.NewInstanceTerminatedWaiter(w.ec2, func(o *ec2.InstanceTerminatedWaiterOptions) { o.MinDelay, o.MaxDelay = time.Second, time.Second }).Wait(w.ctx(), of, patience))
+}

@@ -29,16 +29,8 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 	if err != nil {
 		data = in.Data
 	}
-	subnet, err := a.launchSubnet(ctx, in, data)
-	if lost(err) != nil {
-		return nil, err
-	}
-	if subnet == nil {
-		subnet = &v1alpha1.Subnet{}
-		subnet.Name = "*"
-	}
-	profile, err := a.launchProfile(ctx, data)
-	if lost(err) != nil {
+	subnet, profile, err := whereAndAs(ctx, a, in, data)
+	if err != nil {
 		return nil, err
 	}
 	zone, vpc := subnet.Spec.AvailabilityZone, a.ec2.ARN(call, "vpc/"+subnet.Spec.VPCID)
@@ -78,6 +70,21 @@ func (a *Actions) aboutRunInstances(ctx context.Context, call *awsfront.Call, in
 		targets = append(targets, used...)
 	}
 	return a.addPassRole(ctx, call, aboutTags(call, targets, data, taggable), profile)
+}
+
+// whereAndAs finds the subnet and the instance profile of a launch, as IAM is asked about them: a missing subnet is any one, and
+// a missing profile is nil.
+func whereAndAs(ctx context.Context, a *Actions, in *runInstancesInput, data launchtemplate.Data) (*v1alpha1.Subnet, *v1alpha1.IAMInstanceProfile, error) {
+	subnet, err := a.launchSubnet(ctx, in, data)
+	if lost(err) != nil {
+		return nil, nil, err
+	}
+	if subnet == nil {
+		subnet = &v1alpha1.Subnet{}
+		subnet.Name = "*"
+	}
+	profile, err := a.launchProfile(ctx, data)
+	return subnet, profile, lost(err)
 }
 
 // aboutTags adds what IAM is asked about the tags that a request gives what it makes. Taggable has the places of what is

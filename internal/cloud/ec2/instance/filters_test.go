@@ -95,7 +95,7 @@ func TestSpotRequestFilters(t *testing.T) {
 		},
 		Status: v1alpha1.MachineStatus{ProviderID: v1alpha1.ProviderID("eu-west-1a", "i-0000000000000000a")},
 	}
-	spotrequest.Keep(full, spotrequest.Kept{Tags: v1alpha1.Tags{"team": "blue"}})
+	spotrequest.Keep(full, spotrequest.Kept{Tags: v1alpha1.Tags{"team": "blue"}, ValidUntil: new(metav1.NewTime(at.Add(time.Hour)))})
 	ec2 := ec2resourcetest.New(
 		t, profile, full,
 		&v1alpha1.VPC{ObjectMeta: metav1.ObjectMeta{Name: vpc}, Spec: v1alpha1.VPCSpec{CIDRBlock: "10.0.0.0/16"}},

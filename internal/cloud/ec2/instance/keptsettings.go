@@ -5,6 +5,7 @@ package instance
 import (
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,7 +27,7 @@ const (
 func keep(m *v1alpha1.Machine, in *runInstancesInput, data launchtemplate.Data) {
 	if in.isSpot(data) {
 		m.Spec.MarketType = v1alpha1.MarketSpot
-		spotrequest.Keep(m, spotrequest.Kept{Tags: awsresource.KeptTags(tagsOfType(data, spotrequest.Resource)), MaxPrice: maxPrice(data)})
+		spotrequest.Keep(m, spotrequest.Kept{Tags: awsresource.KeptTags(tagsOfType(data, spotrequest.Resource)), MaxPrice: maxPrice(data), ValidUntil: secondOf(in.requested)})
 	}
 	var kept []string
 	for _, setting := range []struct {
@@ -40,6 +41,14 @@ func keep(m *v1alpha1.Machine, in *runInstancesInput, data launchtemplate.Data) 
 	if len(kept) > 0 {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotationKept, strings.Join(kept, ","))
 	}
+}
+
+// secondOf is a time in whole seconds, as objects keep it; nil for none.
+func secondOf(at *time.Time) *metav1.Time {
+	if at == nil {
+		return nil
+	}
+	return new(metav1.NewTime(at.UTC().Truncate(time.Second)))
 }
 
 func monitored(data launchtemplate.Data) *bool {

@@ -106,7 +106,10 @@ func (l Launcher) Make(ctx context.Context, p *Plan, sent awsresource.Token, of 
 // MadeBefore returns the instances that requests with the client token made, by their marks, also those that were terminated
 // while they are described. A token whose instances are all gone is refused with IdempotentInstanceTerminated meanwhile.
 func (l Launcher) MadeBefore(ctx context.Context, sent awsresource.Token) (map[clienttoken.Mark]*v1alpha1.Machine, error) {
-	made, _, err := l.actions.madeBefore(ctx, sent)
+	made, gone, err := l.actions.madeBefore(ctx, sent)
+	if err == nil && allGone(made, gone) {
+		err = clienttoken.Terminated()
+	}
 	return made, err
 }
 

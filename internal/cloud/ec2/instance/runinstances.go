@@ -49,6 +49,8 @@ type runInstancesInput struct {
 	// noMarketOptions is the refusal of a launch template with market options; nil if it may have them. A fleet and a policy
 	// of mixed instances decide themselves which instances are spot instances.
 	noMarketOptions error
+	// requested is when the Spot Instance requests end that RequestSpotInstances makes; nil for any other launch.
+	requested *time.Time
 	// refused is why there was no launch template to go by when IAM was asked about the request; nil if there was one.
 	refused error
 }
@@ -83,37 +85,53 @@ func fixTemplate(ctx context.Context, a *Actions, in *runInstancesInput) error {
 	return nil
 }
 
-// doRunInstances makes the machines. Machines that the same request made before are not made again.
 func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *runInstancesInput) (*reservation, error) {
-	wanted, err := a.wantedInstances(ctx, in)
+	machines, gone, err := a.makeInstances(ctx, call, in)
 	if err != nil {
 		return nil, err
 	}
-	sent, err := ec2resource.TokenOf(call, in.ClientToken)
+	view, err := a.viewInstances(ctx, call)
 	if err != nil {
 		return nil, err
+	}
+	return &reserved(view.launched(machines, gone))[0], nil
+}
+
+// makeInstances makes the machines that a request asks for, and returns them when they have addresses. Machines that the same
+// request made before are not made again; machines of it that are gone have the time of their end, by name.
+func (a *Actions) makeInstances(ctx context.Context, call *awsfront.Call, in *runInstancesInput) ([]*v1alpha1.Machine, map[string]time.Time, error) {
+	wanted, err := a.wantedInstances(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	sent, err := ec2resource.TokenOf(call, in.ClientToken)
+	if err != nil {
+		return nil, nil, err
 	}
 	if in.ClientToken != "" {
 		defer a.ec2.Locks.Hold("RunInstances " + sent.Key.Label())()
 	}
 	made, gone, err := a.madeBefore(ctx, sent)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if in.requested == nil && allGone(made, gone) { // a Spot Instance request that was closed is still described
+		return nil, nil, clienttoken.Terminated()
 	}
 	left, err := a.ec2.Room.Hold(ctx, a.ec2.Management)
 	if err != nil {
-		return nil, ec2resource.Away(err)
+		return nil, nil, ec2resource.Away(err)
 	}
 	defer left.Release()
 	if sent.Request.Count, err = a.countOf(ctx, in, wanted, made, left); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	decision, err := clienttoken.Decide(sent.Key, sent.Request, slices.Collect(maps.Keys(made)))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := dryrun.Would(in.DryRun); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	id := ec2resource.NewID(ec2id.Reservation)
 	machines := slices.Collect(maps.Values(made))
@@ -124,13 +142,13 @@ func (a *Actions) doRunInstances(ctx context.Context, call *awsfront.Call, in *r
 		m := wanted.machine.DeepCopy()
 		m.Spec.Reservation = &v1alpha1.Reservation{ID: id, Index: int32(index)} //nolint:gosec // G115: at most MaxCount
 		if err := a.create(ctx, m, sent, index); err != nil {
-			return nil, ec2resource.Away(fmt.Errorf("making instance %d of %d: %w", index+1, sent.Request.Count, err))
+			return nil, nil, ec2resource.Away(fmt.Errorf("making instance %d of %d: %w", index+1, sent.Request.Count, err))
 		}
 		machines = append(machines, m)
 	}
 	left.Release()
 	a.AwaitAddresses(ctx, machines)
-	return a.showReservation(ctx, call, machines, gone)
+	return machines, gone, nil
 }
 
 // create makes the machine with the index of a request. The marks by which the request is found again are in the same write.
@@ -172,29 +190,24 @@ func (a *Actions) AwaitAddresses(ctx context.Context, machines []*v1alpha1.Machi
 	})
 }
 
-// showReservation shows the machines of one reservation. Machines that are gone have the time of their end, by name.
-func (a *Actions) showReservation(ctx context.Context, call *awsfront.Call, machines []*v1alpha1.Machine, gone map[string]time.Time) (*reservation, error) {
+// launched shows the machines of one request, in the order of the request. Machines that are gone have the time of their end, by name.
+func (v *instanceView) launched(machines []*v1alpha1.Machine, gone map[string]time.Time) []instance {
 	slices.SortFunc(machines, func(x, y *v1alpha1.Machine) int {
 		return cmp.Compare(x.Spec.Reservation.Index, y.Spec.Reservation.Index)
 	})
-	view, err := a.viewInstances(ctx, call)
-	if err != nil {
-		return nil, err
-	}
 	shown := make([]instance, 0, len(machines))
 	for _, m := range machines {
 		if at, terminated := gone[m.Name]; terminated {
-			shown = append(shown, view.showTerminated(m, at))
+			shown = append(shown, v.showTerminated(m, at))
 			continue
 		}
-		shown = append(shown, view.show(m))
+		shown = append(shown, v.show(m))
 	}
-	return &reserved(shown)[0], nil
+	return shown
 }
 
 // madeBefore are the machines that requests with the token have made, by their marks. Machines that were terminated are among
-// them while they are described, with the time of their end by their name: the request does not make them again. A token whose
-// machines are all gone is refused.
+// them while they are described, with the time of their end by their name: the request does not make them again.
 func (a *Actions) madeBefore(ctx context.Context, sent awsresource.Token) (made map[clienttoken.Mark]*v1alpha1.Machine, gone map[string]time.Time, err error) {
 	made, gone = map[clienttoken.Mark]*v1alpha1.Machine{}, map[string]time.Time{}
 	if sent.Key.Token == "" {
@@ -222,18 +235,23 @@ func (a *Actions) madeBefore(ctx context.Context, sent awsresource.Token) (made 
 			gone[m.Name] = terminated[i].At.Time
 		}
 	}
-	living := false
 	for i := range found.Items {
 		m := &found.Items[i]
 		if note(m) {
-			living = true
 			delete(gone, m.Name) // it is about to go
 		}
 	}
-	if !living && len(gone) > 0 {
-		return nil, nil, clienttoken.Terminated()
-	}
 	return made, gone, nil
+}
+
+// allGone reports whether all machines that a request made are gone. RunInstances and CreateFleet refuse its token then.
+func allGone(made map[clienttoken.Mark]*v1alpha1.Machine, gone map[string]time.Time) bool {
+	for _, m := range made {
+		if _, is := gone[m.Name]; !is {
+			return false
+		}
+	}
+	return len(made) > 0
 }
 
 // countOf is how many instances the request makes: those that it made before, or as many as have an address, one for

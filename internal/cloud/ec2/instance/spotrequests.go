@@ -26,6 +26,7 @@ func NewSpotRequests(a *Actions) SpotRequests { return SpotRequests{a} }
 
 // Register adds the actions to the front.
 func (s SpotRequests) Register(f *awsfront.Front) {
+	ec2resource.Register(s.a.ec2, f, "RequestSpotInstances", s.request())
 	ec2resource.Register(s.a.ec2, f, "DescribeSpotInstanceRequests", s.describe())
 	ec2resource.Register(s.a.ec2, f, "CancelSpotInstanceRequests", s.cancel())
 	s.a.ec2.Tagged(s.tagger())
@@ -54,6 +55,7 @@ type spotRequest struct {
 	LaunchedAvailabilityZone     string              `filter:"launched-availability-zone"`
 	LaunchedAvailabilityZoneID   string              `filter:"launched-availability-zone-id"`
 	CreateTime                   time.Time           `filter:"create-time"`
+	ValidUntil                   *time.Time          `filter:"valid-until"`
 	LaunchSpecification          launchSpecification `filter:"launch."`
 	Tags                         []awstag.Tag
 
@@ -136,7 +138,7 @@ func (v *instanceView) spotRequest(i *instance) spotRequest {
 	status := spotrequest.StatusOf(m, i.State.Name, i.downSince)
 	r := spotRequest{
 		SpotInstanceRequestID: i.SpotInstanceRequestID, InstanceID: i.InstanceID, State: status.State, Status: spotStatus{status.Code, status.Message, status.UpdateTime},
-		Type: "one-time", ProductDescription: i.PlatformDetails, InstanceInterruptionBehavior: "terminate", CreateTime: m.CreationTimestamp.UTC(),
+		Type: oneTime, ProductDescription: i.PlatformDetails, InstanceInterruptionBehavior: "terminate", CreateTime: m.CreationTimestamp.UTC(),
 		LaunchedAvailabilityZone: i.Placement.AvailabilityZone, LaunchedAvailabilityZoneID: i.Placement.AvailabilityZoneID,
 		Tags: awsresource.ShownTags(kept.Tags),
 		LaunchSpecification: launchSpecification{
@@ -144,6 +146,9 @@ func (v *instanceView) spotRequest(i *instance) spotRequest {
 			SecurityGroups: launched.SecurityGroups, Placement: launchPlacement{i.Placement.AvailabilityZone, i.Placement.Tenancy},
 			NetworkInterfaces: []launchInterface{}, BlockDeviceMappings: []struct{}{},
 		},
+	}
+	if kept.ValidUntil != nil {
+		r.ValidUntil = new(kept.ValidUntil.UTC())
 	}
 	if kind, err := instancetype.Find(i.InstanceType); err == nil {
 		r.SpotPrice = cmp.Or(kept.MaxPrice, usd(kind.USD))
@@ -172,7 +177,7 @@ func spotRequestNoun() ec2resource.Noun[spotRequest] {
 			"availability-zone-group", "fault-code", "fault-message", "launch-group", "launch.block-device-mapping.delete-on-termination",
 			"launch.block-device-mapping.device-name", "launch.block-device-mapping.snapshot-id", "launch.block-device-mapping.volume-size",
 			"launch.block-device-mapping.volume-type", "launch.kernel-id", "launch.ramdisk-id", "network-interface.addresses.primary",
-			"network-interface.description", "network-interface.network-interface-id", "network-interface.private-ip-address", "valid-from", "valid-until",
+			"network-interface.description", "network-interface.network-interface-id", "network-interface.private-ip-address", "valid-from",
 		}},
 	}
 }
