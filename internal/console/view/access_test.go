@@ -39,7 +39,7 @@ func TestAccessStates(t *testing.T) {
 
 func TestAccessFilter(t *testing.T) {
 	for filter, want := range map[string]string{
-		"": "5 1 3 3", "ALICE ": "2 0 0 0", "system:masters": "1 0 0 0", "no-entry": "0 0 1 0", "sts:assume": "0 0 1 0", "m-iam-07": "0 0 1 0", "shop/web": "0 1 0 0", "abcdef": "0 1 0 1", pageservertest.Joining: "0 0 0 1", "nothing": "0 0 0 0",
+		"": "5 1 3 3", "ALICE\t": "2 0 0 0", "system:masters": "1 0 0 0", "no-entry": "0 0 1 0", "sts:assume": "0 0 1 0", "m-iam-07": "0 0 1 0", "shop/web": "0 1 0 0", "abcdef": "0 1 0 1", pageservertest.Joining: "0 0 0 1", "nothing": "0 0 0 0",
 	} {
 		page := view.NewAccess(pageservertest.World(), filter)
 		grants := 0

@@ -30,7 +30,7 @@ func (t Table) Grants() []Grant {
 		r := &t.rules[i]
 		g := Grant{
 			Source: r.source, Entry: r.entry, Principal: r.subject, PrincipalID: r.principalID, User: r.username.source,
-			InstanceOnly: r.proof != proofNone, Used: r.problem == nil && !r.idle, Unasked: r.idle, After: t.askedBefore(int32(i)), //nolint:gosec // a place, which is an int32 in the indexes
+			InstanceOnly: r.proof != proofNone, Used: r.problem == nil && !r.idle, Unasked: r.idle, After: t.askedBefore(int32(i)),
 		}
 		for _, group := range r.groups {
 			g.Groups = append(g.Groups, group.source)
