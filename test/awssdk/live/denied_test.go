@@ -26,7 +26,7 @@ func denial(service string) string {
 	switch service {
 	case "ec2":
 		return "UnauthorizedOperation"
-	case "autoscaling", "cloudformation":
+	case "autoscaling", "cloudformation", "elasticloadbalancing", "elasticloadbalancingv2":
 		return "AccessDenied"
 	}
 	return "AccessDeniedException"
@@ -149,7 +149,7 @@ func TestDenied(t *testing.T) {
 			}
 			arguments := []reflect.Value{reflect.ValueOf(t.Context()), input}
 			err, _ := reflect.TypeAssert[error](method.Call(arguments)[1])
-			for end := time.Now().Add(time.Minute); strings.HasPrefix(codeOf(err), "Throttling") && time.Now().Before(end); err, _ = reflect.TypeAssert[error](method.Call(arguments)[1]) {
+			for end := time.Now().Add(time.Minute); strings.HasPrefix(codeOf(err), "Thrott") && time.Now().Before(end); err, _ = reflect.TypeAssert[error](method.Call(arguments)[1]) {
 				<-time.After(100 * time.Millisecond) // one key asks for more actions than it may have at once, and waits as clients do
 			}
 			if got := codeOf(err); got != denial(service) {
