@@ -36,6 +36,7 @@ func putParameter(form url.Values, name string, m *awsshape.Member, value string
 		form.Set(name, "false")
 	case awsshape.Integer, awsshape.Long:
 		form.Set(name, "1")
+	default:
 	}
 }
 
