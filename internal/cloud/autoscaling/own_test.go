@@ -160,7 +160,8 @@ func TestCreateAutoScalingGroup(t *testing.T) {
 	mixed := "CreateAutoScalingGroup&AutoScalingGroupName=mixed&MinSize=0&MaxSize=4&VPCZoneIdentifier=" + subnetA + "&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.LaunchTemplateId=" + templateID +
 		"&MixedInstancesPolicy.LaunchTemplate.Overrides.member.1.InstanceType=m5.large&MixedInstancesPolicy.LaunchTemplate.Overrides.member.1.WeightedCapacity=2&MixedInstancesPolicy.LaunchTemplate.Overrides.member.2.InstanceType="
 	w.ask(mixed+"t3.small", 400, "If any of the overrides has a weight, all must have one: 1 of 2")
-	for _, of := range []string{mixed + "t3.small&MixedInstancesPolicy.LaunchTemplate.Overrides.member.2.WeightedCapacity=1&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version=2", mixed[:strings.Index(mixed, "&MixedInstancesPolicy.LaunchTemplate.Overrides")] + "&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version=2"} {
+	plain, _, _ := strings.Cut(mixed, "&MixedInstancesPolicy.LaunchTemplate.Overrides")
+	for _, of := range []string{mixed + "t3.small&MixedInstancesPolicy.LaunchTemplate.Overrides.member.2.WeightedCapacity=1&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version=2", plain + "&MixedInstancesPolicy.LaunchTemplate.LaunchTemplateSpecification.Version=2"} {
 		w.ask(of, 400, "<Code>InvalidQueryParameter</Code><Message>Incompatible launch template: You cannot use a launch template that is set to request Spot Instances (InstanceMarketOptions)")
 	}
 	w.ask(mixed+"x9.huge", 400, "The instance type", "x9.huge", "is not known")

@@ -62,18 +62,19 @@ type tagsInput struct{ ResourceARNs []string }
 func (*api) describeTags() awsfront.Spec[tagsInput, struct{}] {
 	return awsfront.Spec[tagsInput, struct{}]{
 		Do: func(_ context.Context, _ *awsfront.Call, in *tagsInput) (*struct{}, error) {
-			for _, text := range in.ResourceARNs {
-				parsed, err := arn.Parse(text)
-				kind, _, _ := strings.Cut(parsed.Resource, "/")
-				switch {
-				case err != nil || parsed.Service != Classic:
-					return nil, awsfault.Errorf(validationError, "'%.300s' is not a valid load balancer ARN", text)
-				case kind == "targetgroup":
-					return nil, noGroup([]string{text})
-				}
-				return nil, noBalancer([]string{text})
+			if len(in.ResourceARNs) == 0 {
+				return nil, awsfault.Errorf(validationError, "At least one resource ARN must be specified")
 			}
-			return nil, awsfault.Errorf(validationError, "At least one resource ARN must be specified")
+			text := in.ResourceARNs[0] // no resource has any of them, so the first one is the answer
+			parsed, err := arn.Parse(text)
+			kind, _, _ := strings.Cut(parsed.Resource, "/")
+			switch {
+			case err != nil || parsed.Service != Classic:
+				return nil, awsfault.Errorf(validationError, "'%.300s' is not a valid load balancer ARN", text)
+			case kind == "targetgroup":
+				return nil, noGroup([]string{text})
+			}
+			return nil, noBalancer([]string{text})
 		},
 	}
 }

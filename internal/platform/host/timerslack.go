@@ -16,7 +16,7 @@ const DefaultTimerSlack = 50 * time.Microsecond
 // a processor once for several sleeps (PR_SET_TIMERSLACK(2const)). Threads and processes that the thread starts later
 // inherit it.
 func TimerSlack(slack time.Duration) error {
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack.Nanoseconds()), 0, 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack.Nanoseconds()), 0, 0, 0); err != nil { //nolint:gosec // G115: a slack is not negative
 		return fmt.Errorf("letting sleeps of this thread end %s late: %w", slack, err)
 	}
 	return nil
