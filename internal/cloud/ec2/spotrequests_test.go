@@ -222,7 +222,7 @@ func TestSpotInstancesAreNotStopped(t *testing.T) {
 	w.ask(stop, 200, "<name>stopping</name>")
 }
 
-// Spot options of a launch template make spot instances of whoever launches it, and the options of RunInstances go over them.
+// The spot options of a launch template make its instances spot instances, and options of RunInstances replace them.
 func TestRunInstancesOfASpotTemplate(t *testing.T) {
 	w := runWorld(t)
 	const options = "LaunchTemplateData.InstanceMarketOptions."
