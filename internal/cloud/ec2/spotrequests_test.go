@@ -153,12 +153,14 @@ func TestSpotInstanceRequestOfATerminatedInstance(t *testing.T) {
 	began := metav1.NewMicroTime(time.Now().Truncate(time.Second))
 	m.Spec.Drill = &v1alpha1.MachineDrill{Kind: v1alpha1.DrillSpotInterruption, Began: began, Ends: metav1.NewTime(began.Add(2 * time.Minute))}
 	m.Status.Drill = &v1alpha1.MachineDrillStatus{Kind: v1alpha1.DrillSpotInterruption, Began: began}
+	reasons := map[string]string{"instance-terminated-by-experiment": "Server.SpotInstanceTermination", "instance-terminated-by-user": "Client.UserInitiatedShutdown"}
 	for name, interrupted := range map[string]*v1alpha1.Machine{"instance-terminated-by-experiment": m, "instance-terminated-by-user": spot} {
 		w, _, _ := spotWorld(t)
 		if err := terminated.Remember(t.Context(), w.api, interrupted, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		w.ask(describe, 200, "<state>closed</state>", "<code>"+name+"</code>", "<subnetId>"+subnetA+"</subnetId>", "<groupId>sg-0123456789abcdef0</groupId>", "<key>team</key>")
+		w.ask("DescribeInstances&InstanceId.1="+spot.Name, 200, "<stateReason><code>"+reasons[name]+"</code>")
 		w.ask("CancelSpotInstanceRequests&SpotInstanceRequestId.1="+request, 200, "<state>closed</state>")
 		w.ask("CreateTags&ResourceId.1="+request+"&Tag.1.Key=env&Tag.1.Value=test", 400, "InvalidSpotInstanceRequestID.NotFound")
 	}

@@ -94,7 +94,7 @@ const (
 func StatusOf(m *v1alpha1.Machine, state string, since time.Time) Status {
 	kept := Of(m)
 	s := Status{Active, "fulfilled", "Your spot request is fulfilled.", m.StartedAt().UTC()}
-	notice, interrupted := interruption(m)
+	notice, interrupted := Interruption(m)
 	switch {
 	case interrupted:
 		s = Status{Closed, "instance-terminated-by-experiment", "Your Spot instance was terminated by an experiment.", notice}
@@ -114,9 +114,9 @@ func StatusOf(m *v1alpha1.Machine, state string, since time.Time) Status {
 	return s
 }
 
-// interruption returns when the instance of a Machine was told that it is to be interrupted. The drill of a Machine that
-// was taken back interrupts nothing.
-func interruption(m *v1alpha1.Machine) (notice time.Time, is bool) {
+// Interruption returns when the instance of a Machine was told that it is to be interrupted, and whether it was. The drill of
+// a Machine that was taken back interrupts nothing.
+func Interruption(m *v1alpha1.Machine) (notice time.Time, is bool) {
 	drill, done := m.Spec.Drill, m.Status.Drill
 	is = drill != nil && done != nil && drill.Kind == v1alpha1.DrillSpotInterruption && done.Kind == drill.Kind && done.Began.Equal(&drill.Began)
 	if !is {

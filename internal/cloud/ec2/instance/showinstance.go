@@ -133,7 +133,7 @@ func (v *instanceView) show(m *v1alpha1.Machine) instance {
 		shown.NetworkInterfaces = append(shown.NetworkInterfaces, own)
 	}
 	if shown.downSince = downSince(m); !shown.downSince.IsZero() {
-		shown.StateTransitionReason, shown.StateReason = ended(shown.downSince)
+		shown.StateTransitionReason, shown.StateReason = ended(m, shown.downSince)
 	}
 	return shown
 }
@@ -172,7 +172,7 @@ func (v *instanceView) showTerminated(m *v1alpha1.Machine, at time.Time) instanc
 		at = m.DeletionTimestamp.Time
 	}
 	shown.downSince = at
-	shown.StateTransitionReason, shown.StateReason = ended(at)
+	shown.StateTransitionReason, shown.StateReason = ended(m, at)
 	return shown
 }
 
@@ -188,8 +188,12 @@ func (v *instanceView) networkInterface(of instance, address netip.Addr) instanc
 	}
 }
 
-// ended is why and when an instance was terminated or stopped, in EC2's words.
-func ended(at time.Time) (transition string, reason *stateReason) {
+// ended is why and when the instance of a Machine was terminated or stopped, in EC2's words: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html.
+// What interrupts a spot instance is no user, so that its transition has no reason.
+func ended(m *v1alpha1.Machine, at time.Time) (transition string, reason *stateReason) {
+	if _, interrupted := spotrequest.Interruption(m); interrupted {
+		return "", &stateReason{"Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination"}
+	}
 	return "User initiated (" + at.UTC().Format("2006-01-02 15:04:05") + " GMT)",
 		&stateReason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
 }
