@@ -4,12 +4,15 @@ package view
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"muster.dev/muster/internal/aws/logsinsights"
 	"muster.dev/muster/internal/aws/logsinsights/evaluation"
+	"muster.dev/muster/internal/explain/redaction"
 )
 
 const (
@@ -104,15 +107,26 @@ func (a *LogAnswer) SetResult(r *evaluation.Result, most int) {
 }
 
 // Redact replaces each of the answer's rows by what clean makes of its JSON, until it fails. That takes seconds for many large rows.
+// Of a row that looks like a Secret the other columns are shown, so that it keeps nothing from the rows beside it.
 func (a *LogAnswer) Redact(clean func(any) ([]byte, error)) error {
-	for i := range a.Rows {
-		raw, err := clean(a.Rows[i])
+	for i, row := range a.Rows {
+		raw, err := clean(row)
+		hidden := errors.Is(err, redaction.ErrSecret)
+		if hidden {
+			row = maps.Clone(row)
+			delete(row, "data")
+			delete(row, "stringData")
+			raw, err = clean(row)
+		}
 		if err != nil {
 			return err
 		}
 		a.Rows[i] = nil
 		if err := json.Unmarshal(raw, &a.Rows[i]); err != nil {
 			return err
+		}
+		if hidden {
+			a.Rows[i]["data"] = "[left out: data of a Secret]"
 		}
 	}
 	return nil

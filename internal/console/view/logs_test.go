@@ -16,6 +16,7 @@ import (
 	"muster.dev/muster/internal/aws/logsinsights/evaluation"
 	"muster.dev/muster/internal/console/pageserver/pageservertest"
 	"muster.dev/muster/internal/console/view"
+	"muster.dev/muster/internal/explain/redaction"
 )
 
 // answered is a query and what it answers about the events of an hour.
@@ -120,6 +121,18 @@ func TestRedactionEndsBetweenRows(t *testing.T) {
 	})
 	if want := []any{map[string]string{"n": "1"}, map[string]string{"n": "2"}}; !errors.Is(err, context.Canceled) || !cmp.Equal(read, want) || a.Rows[0]["n"] != "clean" {
 		t.Errorf("%v after %v: %v", err, read, a.Rows)
+	}
+}
+
+// A row that looks like a Secret is shown without its data, and with it the rows beside it.
+func TestRowsAboutSecrets(t *testing.T) {
+	a := &view.LogAnswer{Rows: []map[string]string{{"kind": "Secret", "name": "db", "data": `{"a":"Yg=="}`, "stringData": "b"}, {"kind": "Pod", "data": "c"}}}
+	err := a.Redact(func(row any) ([]byte, error) {
+		text, _, err := redaction.JSON(row)
+		return text, err
+	})
+	if want := []map[string]string{{"kind": "Secret", "name": "db", "data": "[left out: data of a Secret]"}, {"kind": "Pod", "data": "c"}}; err != nil || !cmp.Equal(a.Rows, want) {
+		t.Errorf("%v: %v", err, a.Rows)
 	}
 }
 
