@@ -57,6 +57,27 @@ func TestAnImportedExportKeepsItsValue(t *testing.T) {
 	value("b")
 }
 
+// Of stacks that come to their end together, one has the name of an export.
+func TestOneStackHasAnExport(t *testing.T) {
+	s := stacks(t)
+	const template = `{"Resources": {"Gateway": {"Type": "AWS::EC2::InternetGateway"}}, "Outputs": {"G": {"Value": {"Ref": "Gateway"}, "Export": {"Name": "shared"}}}}`
+	names := []string{"A", "B", "C", "D", "E", "F"}
+	for _, name := range names {
+		if status, body := s.order(s.admin, "CreateStack", "StackName", name, "TemplateBody", template, "OnFailure", "DO_NOTHING"); status != 200 {
+			t.Fatal(status, body)
+		}
+	}
+	defer s.live()()
+	ends := map[string]int{}
+	for _, name := range names {
+		ends[s.ends(name)]++
+	}
+	_, list := s.order(s.admin, "ListExports")
+	if ends["CREATE_COMPLETE"] != 1 || ends["CREATE_FAILED"] != len(names)-1 || strings.Count(list, "<Name>shared</Name>") != 1 {
+		t.Errorf("%v: %s", ends, list)
+	}
+}
+
 // A stack that imports its own export is deleted as all others.
 func TestAStackThatImportsItself(t *testing.T) {
 	s := stacks(t)

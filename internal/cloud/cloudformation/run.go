@@ -129,15 +129,7 @@ func (s runner) advance(ctx context.Context, id string) (over, moved bool, err e
 	}
 	calls = next.Calls
 	if len(next.Events) > 0 || !reflect.DeepEqual(next.State, r.State) {
-		r, err = s.store.Update(ctx, id, func(r *stackrecord.Record) error {
-			next, err := s.next(ctx, r)
-			if err != nil {
-				return err
-			}
-			calls = next.Calls
-			return s.enter(ctx, r, next)
-		})
-		if err != nil {
+		if r, calls, err = s.write(ctx, id); err != nil {
 			return false, false, err
 		}
 		moved = true
@@ -158,6 +150,22 @@ func (s runner) advance(ctx context.Context, id string) (over, moved bool, err e
 		return nil
 	})
 	return false, true, err
+}
+
+// write writes what is next of a stack, and returns the calls that are due. One stack at a time is written: that the name of
+// an export is free, and that it is taken, is one step.
+func (s runner) write(ctx context.Context, id string) (written *stackrecord.Record, calls []stack.Call, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	written, err = s.store.Update(ctx, id, func(r *stackrecord.Record) error {
+		next, err := s.next(ctx, r)
+		if err != nil {
+			return err
+		}
+		calls = next.Calls
+		return s.enter(ctx, r, next)
+	})
+	return written, calls, err
 }
 
 // next decides what is next. Nothing is decided where an import cannot be read now.

@@ -75,6 +75,7 @@ type Stacks struct {
 	begun chan struct{}
 
 	runs    sync.WaitGroup // of stacks that are brought forward
+	writing sync.Mutex     // held while it is written what is next of a stack
 	mu      sync.Mutex
 	running map[string]bool
 	// waiting is since when a call is refused by something that may pass, by stack and call.
