@@ -13,7 +13,7 @@ const componentPackage = module + "/internal/plane/component"
 
 // namesLoopback are the functions of a plane that may name the loopback address, with the reason.
 var namesLoopback = map[string]string{
-	"cmd/muster/service/registry.go serveRegistry":                "the registry, which is told its port alone",
+	"cmd/muster/service/registry.go NewRegistryCommand":           "the registry, whose port alone services of the release before tell",
 	"internal/plane/component/authenticator.go authenticatorFile": "the name by which programs of this host ask the account",
 	"internal/plane/component/credentials.go localhost":           "the name that certificates are good for, too",
 	"internal/plane/issuer/hostname.go hostName":                  "a name that no issuer may have",

@@ -144,7 +144,7 @@ build_mcp() {
 
 # Go itself knows best whether muster is up to date; it then does not even link, as long as it finds what it wrote last.
 build_muster() {
-	local version name names=(muster muster-certificate-controller muster-plane-front muster-token-signer muster-webhook-proxy)
+	local version name names=(muster muster-certificate-controller muster-plane-front muster-registry muster-token-signer muster-webhook-proxy)
 	version=$(awk '$1 == "const" && $2 == "Release" {gsub(/"/, "", $4); print $4}' internal/platform/version/version.go)
 	version+=+$(git --no-optional-locks describe --exclude '*' --always --dirty=.dirty 2>/dev/null) || version=${version%%+*}
 	CGO_ENABLED=0 gobuild . "$build/" -ldflags "-s -w -X muster.dev/muster/internal/platform/version.Version=$version" \

@@ -24,7 +24,7 @@ var asBuilt = []string{"CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-trimpath -buildv
 
 // ownPrograms are those that Muster's packages are in; a commit may have fewer of them. egressProgram is made of a few
 // packages, and little of that changes.
-var ownPrograms = []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy"}
+var ownPrograms = []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-registry", "muster-token-signer", "muster-webhook-proxy"}
 
 const egressProgram = "muster-egress"
 

@@ -93,7 +93,7 @@ func (i *installation) becomeOrdinary() {
 	if err := os.MkdirAll(filepath.Join(bin, kubernetes.Folder), 0o755); err != nil {
 		i.t.Fatal(err)
 	}
-	for _, name := range []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy", "etcd", "kubernetes", "kubectl"} {
+	for _, name := range []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-registry", "muster-token-signer", "muster-webhook-proxy", "etcd", "kubernetes", "kubectl"} {
 		copyProgram(i.t, kubernetes.Program(programs(i.t), name), kubernetes.Program(bin, name))
 	}
 	for name, target := range map[string]string{

@@ -29,7 +29,7 @@ import (
 type snapshot map[string][]string
 
 // ours are the programs that a cluster runs; other processes of the host come and go as they please.
-var ours = []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy", "muster-egress", "kubernetes", "etcd", "kubectl", "containerd", "containerd-shim-runc-v2", "runc", "ctr", "pause", "coredns", "workload"}
+var ours = []string{"muster", "muster-certificate-controller", "muster-plane-front", "muster-registry", "muster-token-signer", "muster-webhook-proxy", "muster-egress", "kubernetes", "etcd", "kubectl", "containerd", "containerd-shim-runc-v2", "runc", "ctr", "pause", "coredns", "workload"}
 
 // takeSnapshot lists everything of that kind, but for what another story has that runs at the same time.
 func takeSnapshot(t *testing.T, dir statedir.Dir) snapshot {

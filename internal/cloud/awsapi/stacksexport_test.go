@@ -57,7 +57,7 @@ func TestAnImportedExportKeepsItsValue(t *testing.T) {
 	value("b")
 }
 
-// Of stacks that come to their end together, one has the name of an export.
+// Stacks that come to their end together do not share the name of an export: the others fail.
 func TestOneStackHasAnExport(t *testing.T) {
 	s := stacks(t)
 	const template = `{"Resources": {"Gateway": {"Type": "AWS::EC2::InternetGateway"}}, "Outputs": {"G": {"Value": {"Ref": "Gateway"}, "Export": {"Name": "shared"}}}}`

@@ -2,24 +2,21 @@
 
 package component
 
-import (
-	"fmt"
-
-	"muster.dev/muster/internal/certificates/authority"
-)
+import "muster.dev/muster/internal/certificates/authority"
 
 // registry is the account's image registry: for people on a loopback port, for machines by the relays of their VPCs. It
 // runs without the service, and asks it about each request.
 func registry(a Account) Spec {
 	return Spec{
 		Name: Registry,
-		Path: a.program("muster"),
-		Args: append([]string{"registry"}, flags(map[string]string{
+		Path: a.program("muster-registry"),
+		Args: flags(map[string]string{
+			"account":     DefaultAccount,
 			"certificate": a.Credential(Registry),
-			"port":        fmt.Sprint(a.Places.Registry.Listen.Port()),
+			"listen":      a.Places.Registry.Listen.String(),
 			"region":      a.Region.Name,
 			"state-dir":   string(a.State),
-		})...),
+		}),
 		Directories: []string{a.State.Run(), a.State.Registry()},
 		Address:     a.Places.Registry.Listen.String(),
 		Credentials: []string{a.Credential(Registry)},

@@ -17,7 +17,7 @@ import (
 func Plane() []string {
 	return slices.Concat(
 		[]string{"etcd", release.Default().Program("", "generic-apiserver")}, release.Default().PlanePrograms(),
-		[]string{"muster-certificate-controller", "muster-plane-front", "muster-token-signer", "muster-webhook-proxy"},
+		[]string{"muster-certificate-controller", "muster-plane-front", "muster-registry", "muster-token-signer", "muster-webhook-proxy"},
 	)
 }
 

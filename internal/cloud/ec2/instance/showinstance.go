@@ -189,7 +189,7 @@ func (v *instanceView) networkInterface(of instance, address netip.Addr) instanc
 }
 
 // ended is why and when the instance of a Machine was terminated or stopped, in EC2's words: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html.
-// What interrupts a spot instance is no user, so that its transition has no reason.
+// The interruption of a spot instance is no user's, and its transition has no reason.
 func ended(m *v1alpha1.Machine, at time.Time) (transition string, reason *stateReason) {
 	if _, interrupted := spotrequest.Interruption(m); interrupted {
 		return "", &stateReason{"Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination"}
