@@ -19,9 +19,6 @@ import (
 	"muster.dev/muster/internal/explain/diagnosis"
 )
 
-// readTime is how long one list of objects may take.
-const readTime = 10 * time.Second
-
 // Logs are the logs of this host. All evidence of a log has a time.
 type Logs interface {
 	// Kubelet returns lines of the kubelet's log of a machine, written since a moment.
@@ -182,12 +179,6 @@ func readCluster(ctx context.Context, name string, api client.Reader) Cluster {
 // Missed notes why a cluster's own API server was not read.
 func (s *Snapshot) Missed(name string, why error) {
 	s.Of[name] = Cluster{Unseen: []diagnosis.Unseen{{What: "the Nodes and certificate signing requests of cluster " + name, Why: why.Error()}}}
-}
-
-func read(ctx context.Context, from client.Reader, into client.ObjectList, opts ...client.ListOption) error {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	return from.List(ctx, into, opts...)
 }
 
 // node returns the Node of a machine; nil if there is none.
