@@ -39,7 +39,7 @@ func machinesAreNodesAtHome(t *testing.T, muster, blue side) {
 			return err
 		}
 		log, _ := blue.muster("logs", "authenticator", "--cluster", "blue", "--tail", "50")
-		if !anyLine(log, `msg="access denied"`, "rule=machine-cluster", "instance="+machine, "was launched for cluster", "fix=") {
+		if !anyLine(log, `msg="access denied"`, "rule=machine-cluster", "cause=M-IAM-88", "instance="+machine, "was launched for cluster", "fix=") {
 			return fmt.Errorf("the log has no such line:\n%s", log)
 		}
 		return nil

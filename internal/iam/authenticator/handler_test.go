@@ -162,7 +162,7 @@ func TestOneLineForEachDecisionAndNoSecretInIt(t *testing.T) {
 			`level=INFO`, `msg="access granted"`, `result=success`, `username=alice`, `groups=[devs]`, `arn=arn:aws:iam::111122223333:user/alice`,
 			`uid=aws-iam-authenticator:111122223333:AIDA0000000000000001`, `source=aws-auth`, `entry=mapUsers[0]`, `cached=false`, `access_key_id=AKIA0000000000000001`,
 		},
-		{`level=WARN`, `msg="access denied"`, `result=uknown_user`, `cached=true`, `rule=`, `fix=`},
+		{`level=WARN`, `msg="access denied"`, `result=uknown_user`, `cached=true`, `rule=no-entry cause=M-IAM-01 `, `fix=`},
 		{`msg="access denied"`, `result=sts_error`, `rule=sts/ExpiredToken`, `saw="it is expired"`, `fix="get new credentials"`},
 	}
 	if len(lines) != len(wants) {

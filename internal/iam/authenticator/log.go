@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"muster.dev/muster/internal/iam/identity"
+	"muster.dev/muster/internal/iam/refusalcause"
 )
 
 // quota bounds the lines about refused tokens: anybody with access to the API server can send tokens by the thousand,
@@ -117,6 +118,9 @@ func (a *Authenticator) record(ctx context.Context, d Decision, client string, t
 		return
 	}
 	attributes = append(attributes, slog.String("rule", d.Rule))
+	if id := refusalcause.Of(d.Rule); id != "" {
+		attributes = append(attributes, slog.String("cause", id))
+	}
 	if d.Claim != "" {
 		attributes = append(attributes, slog.String("claimed_access_key_id", d.Claim))
 	}
