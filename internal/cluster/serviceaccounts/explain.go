@@ -4,6 +4,7 @@ package serviceaccounts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,6 +61,7 @@ func (e *Explainer) Explain(ctx context.Context, specs component.Config, namespa
 	if facts.Account != nil && facts.Account.Annotations[podidentity.AnnotationRole] != "" {
 		facts.WebIdentityRefused = e.Identity.CheckWebIdentity(ctx, facts.Account.Annotations[podidentity.AnnotationRole], c.Issuer,
 			"system:serviceaccount:"+namespace+":"+pod.Spec.ServiceAccountName, facts.WebIdentityAudience())
+		facts.WebIdentityNotTrusted = errors.Is(facts.WebIdentityRefused, identityservice.ErrNotTrusted)
 	}
 	return podidentity.Explain(facts), nil
 }
@@ -73,6 +75,7 @@ func (e *Explainer) associated(ctx context.Context, f *podidentity.Facts, c podi
 	f.Association = &found
 	of := podidentity.Pod{Cluster: c.Name, Namespace: f.Pod.Namespace, Name: f.Pod.Name, UID: string(f.Pod.UID), ServiceAccount: f.Pod.Spec.ServiceAccountName}
 	f.Refused = e.Identity.CheckPod(ctx, e.Role(of, found, podidentity.ExternalID(e.Region, identityservice.DefaultAccount, of)))
+	f.NotTrusted = errors.Is(f.Refused, identityservice.ErrNotTrusted)
 	return nil
 }
 

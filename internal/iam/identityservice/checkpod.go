@@ -16,10 +16,32 @@ import (
 	"muster.dev/muster/internal/iam/webidentity"
 )
 
+// ErrNotTrusted is an error about a role that is there, and whose trust policy does not let a pod assume it.
+var ErrNotTrusted = errors.New("the trust policy of the role does not let it in")
+
+// distrust is an error that is [ErrNotTrusted], too.
+type distrust struct{ error }
+
+func (distrust) Is(target error) bool { return target == ErrNotTrusted }
+func (d distrust) Unwrap() error      { return d.error }
+
 // CheckPod says why AssumeForPod would give a pod nothing; nil if it would. Nothing is given.
 func (s *Service) CheckPod(ctx context.Context, in PodRole) error {
 	_, err := s.assumeForPod(ctx, in)
+	if err != nil && distrusts(s, in) {
+		return distrust{withCause(err)}
+	}
 	return withCause(err)
+}
+
+// distrusts reports whether the role for a pod is there, and its trust policy does not let the pod in.
+func distrusts(s *Service, in PodRole) bool {
+	state, err := s.config.Store.State()
+	if err != nil {
+		return false
+	}
+	role, err := s.podRole(state, in.Role)
+	return err == nil && s.trustsPods(role, in.Root, s.config.Now()) != nil
 }
 
 // CheckWebIdentity says why AssumeRoleWithWebIdentity would not give a role for a token of an issuer with a subject and
@@ -47,7 +69,10 @@ func (s *Service) CheckWebIdentity(ctx context.Context, role, issuer, subject, a
 	}
 	c := &call{admitted: admitted{region: s.config.Region, now: s.config.Now(), secure: true}, ctx: ctx, state: state, record: &awsfront.Record{}}
 	token := exchanged{provider: provider, audience: audience, claims: webidentity.Claims{Issuer: issuer, Subject: subject, Audiences: []string{audience}}}
-	return withCause(s.trustsToken(c, found, token, "check", iam.DefaultAssume, nil))
+	if err := s.trustsToken(c, found, token, "check", iam.DefaultAssume, nil); err != nil {
+		return distrust{withCause(err)}
+	}
+	return nil
 }
 
 // withCause is a refusal of STS with what its caller is not told.

@@ -42,6 +42,9 @@ type Facts struct {
 	// nil if it is.
 	Association *Association
 	Refused     error
+	// NotTrusted reports whether it is refused by the trust policy of the role, and WebIdentityNotTrusted the same of the
+	// annotation's role.
+	NotTrusted, WebIdentityNotTrusted bool
 	// WebIdentityRefused says why the role of the annotation is not given for the pod's token; nil if it is.
 	WebIdentityRefused error
 	// Machine is the id of the pod's machine, and NodeRole the ARN of its role; empty if it has none. HopLimit is that
@@ -58,12 +61,20 @@ type Given struct {
 	Expires time.Time `json:"expires"`
 }
 
+// Codes of ways that a pod does not have.
+const (
+	CodeNoAssociation = "NoAssociation" // of EKS Pod Identity: the service account has none
+	CodeNotTrusted    = "NotTrusted"    // the trust policy of the role does not let the service account in
+)
+
 // Way is one way to an identity, and whether the pod has it by that.
 type Way struct {
 	Way  string `json:"way"`
 	Role string `json:"role,omitempty"`
 	// Has reports whether the pod gets credentials by this way if it asks.
 	Has bool `json:"has"`
+	// Code is a word for why the pod does not have it; empty where that has no word.
+	Code string `json:"code,omitempty"`
 	// Why gives the reason for the state, or names what is missing; Fix says how to mend that.
 	Why string `json:"why"`
 	Fix string `json:"fix,omitempty"`
@@ -152,6 +163,7 @@ func (f Facts) webIdentity() Way {
 	case !f.has(variableWebToken):
 		w.Why, w.Fix = "the pod has no "+variableWebToken+": it is older than the annotation, or has an association of EKS Pod Identity, or the webhook was away", f.again()
 	case f.WebIdentityRefused != nil:
+		w.Code = codeIf(f.WebIdentityNotTrusted)
 		w.Why, w.Fix = f.WebIdentityRefused.Error(), "aws iam update-assume-role-policy changes the trust policy of the role"
 	default:
 		w.Has, w.Why = true, "the pod has a token of its service account for STS, and the role's trust policy lets it in"
@@ -159,10 +171,18 @@ func (f Facts) webIdentity() Way {
 	return w
 }
 
+// codeIf is [CodeNotTrusted] for a refusal by a trust policy.
+func codeIf(notTrusted bool) string {
+	if notTrusted {
+		return CodeNotTrusted
+	}
+	return ""
+}
+
 func (f Facts) podIdentity() Way {
 	w := Way{Way: ByPodIdentity}
 	if f.Association == nil {
-		w.Why = "the service account " + f.account() + " has no pod identity association"
+		w.Code, w.Why = CodeNoAssociation, "the service account "+f.account()+" has no pod identity association"
 		w.Fix = fmt.Sprintf("muster create podidentityassociation --namespace %s --service-account %s --role-arn ROLE-ARN", f.Pod.Namespace, f.Pod.Spec.ServiceAccountName)
 		return w
 	}
@@ -182,6 +202,7 @@ func (f Facts) podIdentity() Way {
 	case f.NodeRole == "":
 		w.Why, w.Fix = fmt.Sprintf("machine %s has no role, by which its agent asks EKS Auth", f.Machine), "give the node group a node role"
 	case f.Refused != nil:
+		w.Code = codeIf(f.NotTrusted)
 		w.Why, w.Fix = f.Refused.Error(), "aws iam update-assume-role-policy changes the trust policy of the role"
 	default:
 		w.Has, w.Why = true, fmt.Sprintf("association %s, whose role lets pods.eks.amazonaws.com in", f.Association.ID)
