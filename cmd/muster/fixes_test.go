@@ -8,42 +8,61 @@ import (
 	"strings"
 	"testing"
 
+	"muster.dev/muster/cmd/muster/explain"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/explain/cause"
 )
 
-// Each command of muster that a fix of the catalogue names is there, and has the flags that the fix gives it.
+// Each command of muster's in the fixes of the catalogue is one that there is, with its flags and number of arguments: as it
+// is told where there is one cluster, and where there are several.
 func TestFixesAreCommands(t *testing.T) {
 	t.Parallel()
 	catalogue, err := cause.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, flag := regexp.MustCompile(`\bmuster ([a-z][a-z -]*)`), regexp.MustCompile(`--([a-z][a-z-]+)`)
+	commands := regexp.MustCompile("`[^`]*`")
+	names := strings.NewReplacer("$MACHINE", "i-1", "$NODE", "node-1", "$GROUP", "default", "$CLUSTER", "home", "$NAME", "web --namespace shop")
 	seen := 0
 	for _, c := range catalogue.All() {
-		for _, part := range strings.FieldsFunc(c.Fix+";"+c.FixOnNode, func(r rune) bool { return strings.ContainsRune(";,:", r) }) {
-			found := call.FindStringSubmatch(part)
-			if found == nil {
-				continue
+		several := explain.FixIn(c.Fix, "home")
+		for _, quoted := range commands.FindAllString(several, -1) {
+			if strings.Contains(quoted, "muster ") && !strings.Contains(quoted, "--cluster home") || strings.HasPrefix(quoted, "`kubectl ") && !strings.Contains(quoted, "--context ") {
+				t.Errorf("%s: of several clusters, %s is for none", c.ID, quoted)
 			}
-			seen++
-			root := newRootCommand(terminal.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
-			cmd, _, err := root.Find(strings.Fields(found[1]))
-			if err != nil || cmd == root {
-				t.Errorf("%s: there is no command %q: %v", c.ID, found[0], err)
-				continue
+		}
+		for _, fix := range []string{c.Fix, c.FixOnNode, several} {
+			if strings.Count(fix, "`")%2 != 0 || strings.Contains(commands.ReplaceAllString(fix, ""), "muster explain ") {
+				t.Errorf("%s: a command is not quoted: %s", c.ID, fix)
 			}
-			_, own, _ := strings.Cut(part, found[0])
-			own, _, _ = strings.Cut(found[0]+own, " -- ")
-			for _, f := range flag.FindAllStringSubmatch(own, -1) {
-				if cmd.Flag(f[1]) == nil {
-					t.Errorf("%s: %s has no flag --%s", c.ID, cmd.CommandPath(), f[1])
+			for _, quoted := range commands.FindAllString(names.Replace(fix), -1) {
+				for _, one := range strings.Split(strings.Trim(quoted, "`"), " | ") {
+					if words := strings.Fields(one); words[0] == "muster" {
+						seen++
+						parses(t, string(c.ID), words[1:])
+					}
 				}
 			}
 		}
 	}
-	if seen < 20 {
+	if seen < 60 {
 		t.Errorf("%d commands were looked at", seen)
+	}
+}
+
+// parses looks a command up, and reads its flags and arguments. Nothing is run.
+func parses(t *testing.T, id string, words []string) {
+	t.Helper()
+	found, rest, err := newRootCommand(terminal.Streams{Out: io.Discard, Err: io.Discard}).Find(words)
+	if err != nil || !found.Runnable() {
+		t.Errorf("%s: there is no command muster %s: %v", id, strings.Join(words, " "), err)
+		return
+	}
+	if err := found.ParseFlags(rest); err != nil {
+		t.Errorf("%s: muster %s: %v", id, strings.Join(words, " "), err)
+		return
+	}
+	if err := found.ValidateArgs(found.Flags().Args()); err != nil {
+		t.Errorf("%s: muster %s: %v", id, strings.Join(words, " "), err)
 	}
 }

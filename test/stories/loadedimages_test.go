@@ -164,7 +164,7 @@ func loadedImages(t *testing.T, i *installation) {
 	run("fourth", nodes[1], "IfNotPresent")
 	i.eventually("a pod says that its image was not loaded, with the command", func() error {
 		said, err := i.kubectl("get", "events", "--field-selector", "reason=ImageNotLoaded,involvedObject.name=fourth", "-o", "jsonpath={.items[*].message}")
-		if err != nil || !strings.HasPrefix(said, "image greet:dev is not loaded, and ") || !strings.HasSuffix(said, "docker save greet:dev | muster image load") {
+		if err != nil || !strings.HasPrefix(said, "image greet:dev is not loaded (M-POD-81), and ") || !strings.HasSuffix(said, "docker save greet:dev | muster image load -") {
 			return fmt.Errorf("%q %w", said, err)
 		}
 		return nil

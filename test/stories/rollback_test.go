@@ -69,9 +69,10 @@ func (i *installation) force(is, next release.Release) {
 	i.apply(`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: nobody}, webhooks: [{name: nobody.muster.dev, failurePolicy: Fail, `+
 		`sideEffects: None, admissionReviewVersions: [v1], clientConfig: {service: {namespace: default, name: nobody}}, `+
 		`rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}]}]}`, "--context", "muster")
-	against := "spec.version: insights are against " + next.Minor() + ": Webhooks that nobody answers: 1 webhooks fail closed, and nobody answers (/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nobody)"
+	against := "spec.version: insights are against " + next.Minor() + " (M-UPDATE-71): Webhooks that nobody answers: 1 webhooks fail closed, and nobody answers (/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nobody)"
 	before := i.processes()[component.APIServer]
 	i.failsBecause("unforced", fmt.Sprintf("type: VersionUpdate, change: {version: %q}", next.Minor()), against+": mend that, or go on all the same by the annotation muster.dev/force-version="+next.Minor())
+	i.explains("update", "unforced", 1, "M-UPDATE-71")
 	i.runsOn(is)
 	if now := i.processes()[component.APIServer]; now.PID != before.PID {
 		i.t.Errorf("kube-apiserver was process %d and is %d", before.PID, now.PID)

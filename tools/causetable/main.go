@@ -82,7 +82,7 @@ func table(out io.Writer, causes []cause.Cause, rows map[cause.ID][]row) error {
 			if c.State == cause.Named {
 				from = sources(c)
 			}
-			if c.Injected != "" {
+			if c.InStory() {
 				missing = append(missing, string(c.ID))
 				state = "not seen"
 			}

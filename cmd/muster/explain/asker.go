@@ -30,7 +30,7 @@ func NewAsker(o *terminal.Options, planes kinds.Dialers, now func() time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	return &Asker{&explainCommand{Options: o, planes: planes, now: now, catalogue: cause.Default}, catalogue}, nil
+	return &Asker{&explainCommand{Options: o, planes: planes, now: now, catalogue: cause.Default, identity: askIdentity}, catalogue}, nil
 }
 
 // Ask reads everything that explanations need.

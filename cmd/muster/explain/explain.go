@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
+	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/statedir"
 	"muster.dev/muster/internal/platform/termsafe"
 )
@@ -37,6 +39,9 @@ type explainCommand struct {
 	now       func() time.Time
 	catalogue func() (cause.Catalogue, error)
 
+	// identity asks the service of an installation which IAM identity a pod has; nil if nobody is to be asked.
+	identity func(ctx context.Context, dir statedir.Dir, cluster, namespace, pod string) (podidentity.Explanation, error)
+
 	// status is what muster status says of an installation.
 	status func(context.Context, statedir.Dir) (any, error)
 
@@ -45,7 +50,7 @@ type explainCommand struct {
 
 // NewCommand returns "muster explain".
 func NewCommand(o *terminal.Options) *cobra.Command {
-	e := &explainCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, catalogue: cause.Default, status: askStatus}
+	e := &explainCommand{Options: o, planes: kinds.NewDialers(), now: time.Now, catalogue: cause.Default, status: askStatus, identity: askIdentity}
 	var way kinds.Access
 	cmd := e.command()
 	way.AddFlags(cmd.Flags())
@@ -227,6 +232,11 @@ func (e *explainCommand) ask(ctx context.Context) (*question, error) {
 		return nil, management.Explain(err)
 	}
 	q := &question{snapshot: snapshot, cluster: e.Cluster, logs: evidence.HostLogs{Dir: dir, Now: now}, apis: map[string]client.Reader{}}
+	if e.identity != nil {
+		q.identity = func(ctx context.Context, cluster, namespace, pod string) (podidentity.Explanation, error) {
+			return e.identity(ctx, dir, v1alpha1.ClusterSlug(cluster), namespace, pod)
+		}
+	}
 	for i := range snapshot.Clusters {
 		name := snapshot.Clusters[i].Spec.Name
 		if !q.about(name) {

@@ -16,8 +16,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
+	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // readerOf returns what reads the facts about a kind of objects in namespaces of a cluster.
@@ -58,6 +61,10 @@ func (q *question) placed(ctx context.Context, kind, name string) (diagnosis.Fac
 			unread = append(unread, fmt.Errorf("cluster %s could not be asked", cluster))
 		}
 	}
+	if kind == kindPod && len(found) == 1 {
+		at.Cluster = found[0].Names["$CLUSTER"]
+		q.identityOf(ctx, &found[0], at)
+	}
 	switch {
 	case len(found) == 0 && len(unread) > 0:
 		return diagnosis.Facts{}, unaskedError{fmt.Errorf("whether there is a %s %s is not known: %w", kind, at, errors.Join(unread...))}
@@ -65,6 +72,26 @@ func (q *question) placed(ctx context.Context, kind, name string) (diagnosis.Fac
 		return diagnosis.Facts{}, fmt.Errorf("there is no %s %s", kind, at)
 	}
 	return q.only(kind, at.String(), found, nil)
+}
+
+// askIdentity asks the service of a state directory which IAM identity a pod has.
+func askIdentity(ctx context.Context, dir statedir.Dir, cluster, namespace, pod string) (podidentity.Explanation, error) {
+	return controlsocket.NewClient(dir).PodIdentity(ctx, cluster, namespace, pod)
+}
+
+// identityOf adds what is known of a pod's IAM identity. Of a cluster elsewhere nothing is: its roles are in another account.
+func (q *question) identityOf(ctx context.Context, f *diagnosis.Facts, at evidence.Place) {
+	if q.identity == nil || q.foreign {
+		return
+	}
+	explanation, err := q.identity(ctx, at.Cluster, at.Namespace, at.Name)
+	if err != nil {
+		f.Unseen = append(f.Unseen, diagnosis.Unseen{What: "the IAM identity of " + at.String(), Why: err.Error()})
+		return
+	}
+	if e, ok := evidence.OfPodIdentity(explanation, at); ok {
+		f.Evidence = append(f.Evidence, e)
+	}
 }
 
 // answer is what a cluster says of an object.

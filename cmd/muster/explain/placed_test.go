@@ -18,6 +18,8 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/explain/cause"
+	"muster.dev/muster/internal/plane/podidentity"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // endingPod is a pod whose container keeps ending.
@@ -116,5 +118,34 @@ func TestElsewhere(t *testing.T) {
 	}})
 	if got := elsewhere(t, b); got != 4 || !strings.Contains(b.Err.String(), "not for you") {
 		t.Errorf("of a cluster that lets nothing be read: exit code %d, %s", got, b.Err.String())
+	}
+}
+
+// A pod whose environment leads to no credentials has that cause, too; a service that cannot be asked is told.
+func TestIdentityOfAPod(t *testing.T) {
+	pod := endingPod()
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	missing := podidentity.Explanation{Way: podidentity.ByPodIdentity, Ways: []podidentity.Way{{Way: podidentity.ByPodIdentity, Code: podidentity.CodeNoAssociation, Why: "it has none"}}}
+	for name, test := range map[string]struct {
+		is   podidentity.Explanation
+		err  error
+		code int
+		want string
+	}{
+		"it asks for no role": {podidentity.Explanation{}, nil, 0, "nothing is wrong"},
+		"no association":      {missing, nil, 1, "M-POD-83"},
+		"the service is away": {podidentity.Explanation{}, errors.New("nobody answers"), 0, "the IAM identity of shop/web: nobody answers"},
+	} {
+		b := world(t, pod)
+		cmd := &explainCommand{Options: b.O, planes: b.Planes, now: func() time.Time { return clitest.Noon }, catalogue: cause.Default}
+		cmd.identity = func(_ context.Context, _ statedir.Dir, cluster, namespace, pod string) (podidentity.Explanation, error) {
+			if cluster != "home" || namespace != "shop" || pod != "web" {
+				t.Errorf("asked for %s/%s of %s", namespace, pod, cluster)
+			}
+			return test.is, test.err
+		}
+		if got := runOf(t, b, cmd, "pod", "shop/web"); got != test.code || !strings.Contains(b.Out.String(), test.want) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", name, got, test.code, test.want, b.Out.String(), b.Err.String())
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/explain/cause"
 	"muster.dev/muster/internal/explain/diagnosis"
 	"muster.dev/muster/internal/explain/evidence"
+	"muster.dev/muster/internal/plane/podidentity"
 )
 
 // The kinds of objects that can be explained.
@@ -66,6 +67,8 @@ type question struct {
 	logs     evidence.Logs
 	// apis are the clusters' own API servers, by the spec.name of the cluster, as far as there is a way to them.
 	apis map[string]client.Reader
+	// identity asks the service which IAM identity a pod of a cluster has; nil if nobody can be asked.
+	identity func(ctx context.Context, cluster, namespace, pod string) (podidentity.Explanation, error)
 	// foreign reports whether the cluster is that of --kubeconfig, and no management plane was read.
 	foreign bool
 }

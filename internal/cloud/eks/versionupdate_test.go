@@ -159,7 +159,7 @@ func TestVersionsOfACluster(t *testing.T) {
 	w.refusal, w.away = "", errors.New("the management plane is away")
 	w.ask("POST", path, `{"version":"1.37","force":true}`, 503, "ServiceUnavailableException")
 	w.away, w.against = nil, []insight.Insight{{Name: "Disk space", Finding: insight.Finding{Status: insight.Error, Reason: "it is full"}, Resources: []insight.Resource{{Finding: insight.Finding{Status: insight.Error}, URI: "/api/v1/nodes/a"}}}}
-	w.ask("POST", path, `{"version":"1.37"}`, 400, "InvalidStateException", "Insights are against version 1.37: Disk space: it is full (/api/v1/nodes/a)", "force")
+	w.ask("POST", path, `{"version":"1.37"}`, 400, "InvalidStateException", "Insights are against version 1.37 (M-UPDATE-71): Disk space: it is full (/api/v1/nodes/a)", "force")
 	w.ask("POST", path, `{"version":"1.37","rollbackConfig":{"timeoutMinutes":720}}`, 400, "InvalidParameterException", "leave it out")
 	forced := made(t, w.ask("POST", path, `{"version":"1.37","force":true}`, 200, `"type":"VersionUpdate"`))
 	if u := w.storedUpdate(forced); !u.Spec.Change.Force || u.Spec.Change.RollbackTimeoutMinutes != nil {

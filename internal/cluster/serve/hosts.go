@@ -88,7 +88,7 @@ func (c clusterHosts) move(ctx context.Context, object *v1alpha1.Cluster) func(t
 		case refusal != "":
 			return errors.New(refusal)
 		case len(against) > 0 && object.Annotations[v1alpha1.AnnotationForceVersion] != to.Minor():
-			return fmt.Errorf("spec.version: insights are against %s: %s: mend that, or go on all the same by the annotation %s=%[1]s of the Cluster", to.Minor(), insight.Summary(against), v1alpha1.AnnotationForceVersion)
+			return fmt.Errorf("spec.version: insights are against %s (M-UPDATE-71): %s: mend that, or go on all the same by the annotation %s=%[1]s of the Cluster", to.Minor(), insight.Summary(against), v1alpha1.AnnotationForceVersion)
 		}
 		return nil
 	}

@@ -50,6 +50,7 @@ const (
 	FromClaim         Source = "volume"        // a PersistentVolumeClaim; the code is Phase/PHASE
 	FromService       Source = "service"       // a Service; the code is LoadBalancer/NoAddress or Endpoints/NoneReady
 	FromStack         Source = "stack"         // an event of a stack of CloudFormation about one of its resources; the code is STATUS/TYPE
+	FromIdentity      Source = "identity"      // the IAM identity of a pod; the code is WAY/WHY, as package podidentity has them
 	FromEvent         Source = "event"         // an Event about a pod, claim or Service; the code is its reason
 	FromRequest       Source = "csr"           // the decision about a certificate signing request; the code is VERDICT/RULE
 	FromKubelet       Source = "kubelet"       // a line of the kubelet's log
@@ -62,7 +63,7 @@ const (
 
 // sources are all sources.
 func sources() []Source {
-	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromPod, FromClaim, FromService, FromStack, FromEvent, FromRequest, FromKubelet, FromConfiguration, FromUnit, FromHost, FromAudit, FromAuthenticator}
+	return []Source{FromMachine, FromReport, FromGroup, FromCluster, FromUpdate, FromNode, FromPod, FromClaim, FromService, FromStack, FromIdentity, FromEvent, FromRequest, FromKubelet, FromConfiguration, FromUnit, FromHost, FromAudit, FromAuthenticator}
 }
 
 // Passing reports whether evidence of the source is about a moment: a line that was written once. All other evidence is
@@ -138,9 +139,15 @@ type Cause struct {
 	State State `json:"state"`
 	// Why the cause is impossible, or not named yet.
 	Why string `json:"why,omitempty"`
-	// Injected is the story that has the cause for real and sees it named; empty if none does.
+	// Injected is the story that has the cause for real and sees it named, or the test of a real component, as
+	// PACKAGE.TEST; empty if none does.
 	Injected string `json:"injected,omitempty"`
+	// NotInjected is why nothing has a named cause for real.
+	NotInjected string `json:"notInjected,omitempty"`
 }
+
+// InStory reports whether a story has the cause for real, and not the test of a component.
+func (c Cause) InStory() bool { return c.Injected != "" && !strings.Contains(c.Injected, ".") }
 
 // Patience is how long an object has to have stood still before evidence of the cause counts.
 func (c Cause) Patience() time.Duration { return time.Duration(c.PatienceSeconds) * time.Second }

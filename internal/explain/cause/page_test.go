@@ -84,7 +84,7 @@ func page(all []cause.Cause) string {
 			later++
 		}
 	}
-	fmt.Fprintf(&b, "Of %d causes, explain names %d, of which a story has %d happen for real on an installation; %d cannot be here; %d are not named yet.\n\n", len(all), named, injected, impossible, later)
+	fmt.Fprintf(&b, "Of %d causes, explain names %d, of which a story or the test of a component has %d happen for real; %d cannot be here; %d are not named yet.\n\n", len(all), named, injected, impossible, later)
 	b.WriteString("| Cause | What it is | Keeps from | |\n|---|---|---|---|\n")
 	for _, c := range all {
 		id := string(c.ID)
@@ -111,14 +111,23 @@ func state(c cause.Cause) string {
 	case c.Injected != "":
 		return "injected and named by " + c.Injected
 	}
-	return "named; no story has it yet"
+	return "named; not injected: " + c.NotInjected
+}
+
+// escaped keeps dollar signs outside of code from being taken for formulas.
+func escaped(text string) string {
+	parts := strings.Split(text, "`")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = strings.ReplaceAll(parts[i], "$", "\\$")
+	}
+	return strings.Join(parts, "`")
 }
 
 // section is what the page says of a cause that is named.
 func section(b *strings.Builder, c cause.Cause) {
-	fmt.Fprintf(b, "\n## %s\n\n%s. %s\n\nFix: %s\n", c.ID, strings.ToUpper(c.Title[:1])+c.Title[1:], c.Sentence, strings.ReplaceAll(c.Fix, "$", "\\$"))
+	fmt.Fprintf(b, "\n## %s\n\n%s. %s\n\nFix: %s\n", c.ID, strings.ToUpper(c.Title[:1])+c.Title[1:], c.Sentence, escaped(c.Fix))
 	if c.FixOnNode != "" {
-		fmt.Fprintf(b, "\nOn a node: %s\n", strings.ReplaceAll(c.FixOnNode, "$", "\\$"))
+		fmt.Fprintf(b, "\nOn a node: %s\n", escaped(c.FixOnNode))
 	}
 	if len(c.Upstream) > 0 {
 		b.WriteString("\nUpstream's message:\n\n")

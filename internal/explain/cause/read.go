@@ -54,7 +54,7 @@ func check(c Cause) field.ErrorList {
 	for _, line := range []struct {
 		path, text string
 		limit      int
-	}{{"title", c.Title, MaxTitle}, {"sentence", c.Sentence, MaxSentence}, {"fix", c.Fix, MaxSentence}, {"fixOnNode", c.FixOnNode, MaxSentence}, {"why", c.Why, MaxSentence}} {
+	}{{"title", c.Title, MaxTitle}, {"sentence", c.Sentence, MaxSentence}, {"fix", c.Fix, MaxSentence}, {"fixOnNode", c.FixOnNode, MaxSentence}, {"why", c.Why, MaxSentence}, {"notInjected", c.NotInjected, MaxSentence}} {
 		if len(line.text) > line.limit || strings.ContainsAny(line.text, "\n\t") {
 			wrong(line.path, line.text, fmt.Sprintf("must be one line of at most %d bytes", line.limit))
 		}
@@ -93,7 +93,7 @@ func checkState(c Cause) field.ErrorList {
 		}
 	case Impossible, Later:
 		need("why", c.Why, "say why it is not named")
-		if len(c.Signals) > 0 || c.Writer != "" || c.Injected != "" {
+		if len(c.Signals) > 0 || c.Writer != "" || c.Injected != "" || c.NotInjected != "" {
 			errs = append(errs, field.Forbidden(field.NewPath("signals"), "a cause that is not named has no signals, no writer and no story"))
 		}
 	default:

@@ -180,3 +180,31 @@ func TestClusterThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// aLine are logs with one line of the kubelet's.
+type aLine string
+
+func (l aLine) Kubelet(context.Context, string, time.Time) ([]diagnosis.Evidence, error) {
+	return []diagnosis.Evidence{{Source: cause.FromKubelet, Time: noon.Add(-time.Second), Text: string(l), Trouble: true}}, nil
+}
+
+func (aLine) Refused(context.Context, string, string, time.Time) ([]diagnosis.Evidence, error) {
+	return nil, nil
+}
+
+func (aLine) Tokens(context.Context, string, string, time.Time) ([]diagnosis.Evidence, error) {
+	return nil, nil
+}
+
+// A refused request for a certificate is about the token where the machine never had anything else, and nowhere else.
+func TestRefusedBootstrapToken(t *testing.T) {
+	t.Parallel()
+	const refused = aLine(`E1120 11:59:59.000000 1 certificate_manager.go:596] "Failed while requesting a signed certificate from the control plane" err="cannot create certificate signing request: Unauthorized"`)
+	byToken, had := newMachine(), newMachine()
+	byToken.Spec.InstanceProfile, had.Spec.InstanceProfile = "", ""
+	had.Status.Join = append(had.Status.Join, v1alpha1.JoinRecord{Step: v1alpha1.StepReady, Time: metav1.NewMicroTime(noon.Add(-time.Minute))})
+	s := snapshot(evidence.Cluster{})
+	wantDecided(t, "a token that is refused", s.Machine(t.Context(), byToken, refused), diagnosis.Found, "M-TLS-39")
+	wantDecided(t, "a machine that had a certificate", s.Machine(t.Context(), had, refused), diagnosis.NotKnown)
+	wantDecided(t, "a machine by its role", s.Machine(t.Context(), newMachine(), refused), diagnosis.NotKnown)
+}

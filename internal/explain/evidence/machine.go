@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -183,7 +184,10 @@ func (s *Snapshot) addLogs(ctx context.Context, f *diagnosis.Facts, m *v1alpha1.
 		f.Evidence = append(f.Evidence, evidence...)
 	}
 	if m.Spec.Provider.Can(v1alpha1.KeepLogs) {
-		add("the kubelet's log of "+m.Name, func() ([]diagnosis.Evidence, error) { return logs.Kubelet(ctx, m.Name, since) })
+		add("the kubelet's log of "+m.Name, func() ([]diagnosis.Evidence, error) {
+			lines, err := logs.Kubelet(ctx, m.Name, since)
+			return ofFirstRequest(m, lines), err
+		})
 	} else {
 		f.Unseen = append(f.Unseen, diagnosis.Unseen{What: "the kubelet's log of " + m.Name, Why: string(m.Spec.Provider) + " machines keep no logs"})
 	}
@@ -197,4 +201,25 @@ func (s *Snapshot) addLogs(ctx context.Context, f *diagnosis.Facts, m *v1alpha1.
 			return logs.Tokens(ctx, m.Spec.ClusterName, m.Name, since)
 		})
 	}
+}
+
+// requestRefused is what the kubelet logs if it may not ask for a certificate (client-go, util/certificate/csr), and
+// codeUnauthorized the code of that.
+const (
+	requestRefused   = "cannot create certificate signing request: Unauthorized"
+	codeUnauthorized = "Bootstrap/Unauthorized"
+)
+
+// ofFirstRequest gives a code to the lines of a kubelet's log that are about its token: a machine that comes without a role,
+// and never had a certificate, has nothing else to prove itself by.
+func ofFirstRequest(m *v1alpha1.Machine, lines []diagnosis.Evidence) []diagnosis.Evidence {
+	if m.Spec.InstanceProfile != "" || joinlog.Has(m.Status.Join, v1alpha1.StepClientCSRCreated) || joinlog.Has(m.Status.Join, v1alpha1.StepReady) {
+		return lines
+	}
+	for i := range lines {
+		if strings.Contains(lines[i].Text, requestRefused) {
+			lines[i].Code = codeUnauthorized
+		}
+	}
+	return lines
 }

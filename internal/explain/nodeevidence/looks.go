@@ -161,8 +161,15 @@ func (r *reading) endpoint(ctx context.Context) {
 		r.see("Endpoint/NotAnAddress", true, "cat "+k.path, "the address of the API server in "+k.path+" is not https://HOST:PORT")
 		return
 	}
-	at, err := r.Probes.Answer(ctx, server.JoinPath("livez").String(), k.authority)
+	livez := server.JoinPath("livez").String()
+	at, err := r.Probes.Answer(ctx, livez, k.authority)
 	look := "curl --cacert CA " + server.String() + "/livez"
+	if err != nil && hangs(err) {
+		if _, small := r.Probes.SmallAnswer(ctx, livez, k.authority); small == nil {
+			r.see("Endpoint/LargePacketsDropped", true, "ip link; ip route get "+server.Hostname(), fmt.Sprintf("%v; with packets of at most %d bytes it answers", err, smallPacket))
+			return
+		}
+	}
 	if err != nil {
 		r.see("Endpoint/"+codeOf(err), true, look, err.Error())
 		return

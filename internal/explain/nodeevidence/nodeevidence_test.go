@@ -29,16 +29,16 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // world is a node with everything that its evidence is read of. As it begins, nothing is wrong.
 type world struct {
-	t                              *testing.T
-	root                           string
-	units                          map[string]systemd.Unit
-	silent                         error // of the journal
-	looks                          int   // at it
-	journal                        map[string][]nodeevidence.Line
-	answer, healthz, runtime, role error
-	clock                          time.Time
-	free                           uint64
-	plain                          bool // without systemd
+	t                                     *testing.T
+	root                                  string
+	units                                 map[string]systemd.Unit
+	silent                                error // of the journal
+	looks                                 int   // at it
+	journal                               map[string][]nodeevidence.Line
+	answer, small, healthz, runtime, role error
+	clock                                 time.Time
+	free                                  uint64
+	plain                                 bool // without systemd
 }
 
 // layouts are those of the nodes that there are: EKS's by its own templates and tests, kubeadm's, and what Muster renders
@@ -140,7 +140,12 @@ func (w *world) Lines(_ context.Context, unit string, since time.Time, most int)
 }
 
 func (w *world) Answer(context.Context, string, []byte) (time.Time, error) { return w.clock, w.answer }
-func (w *world) Healthz(context.Context, string) error                     { return w.healthz }
+
+func (w *world) SmallAnswer(context.Context, string, []byte) (time.Time, error) {
+	return w.clock, w.small
+}
+
+func (w *world) Healthz(context.Context, string) error { return w.healthz }
 func (w *world) Runtime(context.Context, string) (string, error) {
 	return "containerd 2.1.5", w.runtime
 }
@@ -183,6 +188,7 @@ var (
 		return fmt.Errorf("asking: %w", &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", why)})
 	}
 	errNoName   = fmt.Errorf("asking: %w", &net.DNSError{Err: "no such host", Name: "example.com", IsNotFound: true})
+	errHangs    = fmt.Errorf("asking: %w", context.DeadlineExceeded)
 	errNoAnswer = fmt.Errorf("asking: %w", &net.OpError{Op: "dial", Net: "tcp", Err: context.DeadlineExceeded})
 )
 
@@ -207,6 +213,8 @@ func TestNodes(t *testing.T) {
 		"the endpoint's name":  {nil, func(w *world) { w.answer = errNoName }, "Cause M-NET-26"},
 		"refuses connections":  {nil, func(w *world) { w.answer = dialed(syscall.ECONNREFUSED) }, "Cause M-NET-27"},
 		"drops packets":        {nil, func(w *world) { w.answer = errNoAnswer }, "Cause M-NET-23"},
+		"drops large packets":  {nil, func(w *world) { w.answer, w.small = errHangs, nil }, "Cause M-NET-29"},
+		"hangs in any case":    {nil, func(w *world) { w.answer, w.small = errHangs, errHangs }, "NotKnown"},
 		"no route":             {nil, func(w *world) { w.answer = dialed(syscall.ENETUNREACH) }, "Cause M-NET-23"},
 		"another authority":    {nil, func(w *world) { w.answer = x509.UnknownAuthorityError{} }, "Cause M-TLS-33"},
 		"another name":         {nil, func(w *world) { w.answer = x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"} }, "Cause M-TLS-34"},

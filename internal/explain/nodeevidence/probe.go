@@ -25,6 +25,8 @@ type Probes interface {
 	// Answer reaches an API server by its URL, verifies it with authorities in PEM, and returns the time that it answers with.
 	// Any answer is good: a server may refuse those without a credential.
 	Answer(ctx context.Context, url string, authorities []byte) (time.Time, error)
+	// SmallAnswer does the same with packets of at most [smallPacket] bytes, both ways.
+	SmallAnswer(ctx context.Context, url string, authorities []byte) (time.Time, error)
 	// Healthz asks for a URL of the kubelet on this host, which answers 200 if it is well.
 	Healthz(ctx context.Context, url string) error
 	// Runtime asks a container runtime for its name and version by the CRI.
@@ -41,11 +43,32 @@ const probeTime = 5 * time.Second
 // HostProbes are the probes of this host.
 type HostProbes struct{}
 
+// smallPacket is what each way of the Internet carries with the heads of IPv4 and TCP (RFC 9293, 3.7.1).
+const smallPacket = 536
+
 // Answer implements [Probes]. It takes no proxy.
 func (HostProbes) Answer(ctx context.Context, url string, authorities []byte) (time.Time, error) {
+	return answer(ctx, url, authorities, &net.Dialer{})
+}
+
+// SmallAnswer implements [Probes]. The kernel tells the server of the size as it connects.
+func (HostProbes) SmallAnswer(ctx context.Context, url string, authorities []byte) (time.Time, error) {
+	return answer(ctx, url, authorities, &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var refused error
+		if err := c.Control(func(fd uintptr) {
+			refused = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, smallPacket)
+		}); err != nil {
+			return err
+		}
+		return refused
+	}})
+}
+
+// answer asks a server, and returns the time that it answers with.
+func answer(ctx context.Context, url string, authorities []byte, dialer *net.Dialer) (time.Time, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authorities)
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DialContext: (&net.Dialer{}).DialContext, MaxResponseHeaderBytes: 16 << 10}
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DialContext: dialer.DialContext, MaxResponseHeaderBytes: 16 << 10}
 	_, header, err := get(ctx, transport, url)
 	if err != nil {
 		return time.Time{}, err
@@ -116,7 +139,16 @@ func (HostProbes) Free(path string) (free, all uint64, err error) {
 	return is.Bavail * uint64(is.Bsize), is.Blocks * uint64(is.Bsize), nil //nolint:gosec // G115: a block has a size
 }
 
-// codeOf is the word for what keeps somebody from a server; Failed for what has no word of its own.
+// hangs reports whether a server could be connected to, and did not answer.
+func hangs(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout() && codeOf(err) == codeFailed
+}
+
+// codeFailed is the word for any other failure.
+const codeFailed = "Failed"
+
+// codeOf is the word for what keeps somebody from a server; [codeFailed] for what has no word of its own.
 func codeOf(err error) string {
 	if lookup, ok := errors.AsType[*net.DNSError](err); ok {
 		if lookup.IsNotFound {
@@ -143,5 +175,5 @@ func codeOf(err error) string {
 			return "Unreachable"
 		}
 	}
-	return "Failed"
+	return codeFailed
 }

@@ -83,7 +83,7 @@ func profileOf(f Facts) (*v1alpha1.FargateProfile, string) {
 	profile, ok := Chosen(f.Profiles, f.Pod.Namespace, f.Pod.Labels)
 	switch {
 	case !ok && name == "":
-		return nil, "Pod not supported on Fargate: no Fargate profile selects it: name another scheduler, or make a profile with a selector for its namespace and labels"
+		return nil, "Pod not supported on Fargate (M-POD-77): no Fargate profile selects it: name another scheduler, or make a profile with a selector for its namespace and labels"
 	case !ok || name != "" && profile.Spec.Name != name:
 		return nil, fmt.Sprintf("Pod not supported on Fargate: Fargate profile %.100q, which its label names, does not select it, or is gone: make the pod again", name)
 	}

@@ -32,7 +32,7 @@ func notLoaded(event *corev1.Event) *notice {
 		return nil
 	}
 	said := termsafe.Line(image)
-	return &notice{image, reasonNotLoaded, readiness.Shorten(fmt.Sprintf("image %s is not loaded, and %s. If it was built here: docker save %s | muster image load", said, why(rest), shellquote.Quote(said)))}
+	return &notice{image, reasonNotLoaded, readiness.Shorten(fmt.Sprintf("image %s is not loaded (M-POD-81), and %s. If it was built here: docker save %s | muster image load -", said, why(rest), shellquote.Quote(said)))}
 }
 
 // code is the code of an answer of package pullthrough, as containerd writes it.

@@ -35,18 +35,18 @@ const head = "unexpected status from HEAD request to https://000000000000.dkr.ec
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	const load = ". If it was built here: docker save myapp:dev | muster image load"
+	const load = ". If it was built here: docker save myapp:dev | muster image load -"
 	for name, test := range map[string]struct {
 		event *corev1.Event
 		want  string
 	}{
-		"nobody has it":          {failure("myapp:dev", head+"denied: docker.io answers 401 Unauthorized: authentication required"), "image myapp:dev is not loaded, and docker.io answers 401 Unauthorized: authentication required" + load},
-		"no way out":             {failure("myapp:dev", head+"denied: vpc-1 has no way out (spec.egress.mode of the VPC), and this was not pulled before: use `muster image load`, or mode NAT"), "image myapp:dev is not loaded, and vpc-1 has no way out (spec.egress.mode of the VPC), and this was not pulled before: use `muster image load`, or mode NAT" + load},
-		"not found":              {failure("myapp:dev", "docker.io/library/myapp:dev: not found"), "image myapp:dev is not loaded, and no registry has it" + load},
-		"too many requests":      {failure("myapp:dev", head+"toomanyrequests: docker.io answers 429 Too Many Requests"), "image myapp:dev is not loaded, and docker.io answers 429 Too Many Requests" + load},
-		"no network":             {failure("myapp:dev", head+"unavailable: asking docker.io: lookup registry-1.docker.io: no such host"), "image myapp:dev is not loaded, and asking docker.io: lookup registry-1.docker.io: no such host" + load},
+		"nobody has it":          {failure("myapp:dev", head+"denied: docker.io answers 401 Unauthorized: authentication required"), "image myapp:dev is not loaded (M-POD-81), and docker.io answers 401 Unauthorized: authentication required" + load},
+		"no way out":             {failure("myapp:dev", head+"denied: vpc-1 has no way out (spec.egress.mode of the VPC), and this was not pulled before: use `muster image load`, or mode NAT"), "image myapp:dev is not loaded (M-POD-81), and vpc-1 has no way out (spec.egress.mode of the VPC), and this was not pulled before: use `muster image load`, or mode NAT" + load},
+		"not found":              {failure("myapp:dev", "docker.io/library/myapp:dev: not found"), "image myapp:dev is not loaded (M-POD-81), and no registry has it" + load},
+		"too many requests":      {failure("myapp:dev", head+"toomanyrequests: docker.io answers 429 Too Many Requests"), "image myapp:dev is not loaded (M-POD-81), and docker.io answers 429 Too Many Requests" + load},
+		"no network":             {failure("myapp:dev", head+"unavailable: asking docker.io: lookup registry-1.docker.io: no such host"), "image myapp:dev is not loaded (M-POD-81), and asking docker.io: lookup registry-1.docker.io: no such host" + load},
 		"the account's registry": {failure("000000000000.dkr.ecr.us-east-1.amazonaws.com/app:v1", "not found: not found"), ""},
-		"hostile":                {failure(`a\n\x1b[2J;rm`, "x: not found"), `image a\n\x1b[2J;rm is not loaded, and no registry has it. If it was built here: docker save "a\\n\\x1b[2J;rm" | muster image load`},
+		"hostile":                {failure(`a\n\x1b[2J;rm`, "x: not found"), `image a\n\x1b[2J;rm is not loaded (M-POD-81), and no registry has it. If it was built here: docker save "a\\n\\x1b[2J;rm" | muster image load -`},
 		"not quoted":             {&corev1.Event{Reason: "Failed", InvolvedObject: corev1.ObjectReference{Kind: "Pod"}, Message: "Failed to pull image x: not found"}, ""},
 		"hostUsers: false":       {noSandbox(`failed to create network namespace for sandbox "e7509638538437f7599630e7f3488c3f29dcebf6f094af8a3c4caa89bd4895a9": failed to set effective UID: invalid argument`), "hostUsers: false needs user ids beyond those of the machine, which has none, as with isolation user-namespace, where every pod's root is a user of the host without rights. Leave hostUsers out, or have the pod run on a node group with isolation none"},
 		"another sandbox":        {noSandbox("plugin type=\"muster-cni\" failed (add): no address is left"), ""},

@@ -88,7 +88,7 @@ func (a *API) planVersion(ctx context.Context, in *updateClusterVersionInput, p 
 	case refusal != "":
 		return refuse("%s", strings.TrimPrefix(refusal, "spec."))
 	case len(against) > 0 && !p.Change.Force:
-		return eksfault.New(eksfault.InvalidState, in.Name, "", "Insights are against version %s: %s. See ListInsights, and pass force to update all the same", next.Minor(), insight.Summary(against))
+		return eksfault.New(eksfault.InvalidState, in.Name, "", "Insights are against version %s (M-UPDATE-71): %s. See ListInsights, and pass force to update all the same", next.Minor(), insight.Summary(against))
 	}
 	return nil
 }
