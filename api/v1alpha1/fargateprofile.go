@@ -16,6 +16,8 @@ const (
 	LabelComputeType = "eks.amazonaws.com/compute-type"
 	// AnnotationCapacityProvisioned on a pod is the size of its machine, such as "0.25vCPU 0.5GB", as on EKS.
 	AnnotationCapacityProvisioned = "CapacityProvisioned"
+	// AnnotationLogging on a pod says whether its machine sends its logs, and if not, why, as on EKS.
+	AnnotationLogging = "Logging"
 	// FargateNodePrefix begins the private DNS name of a machine of Fargate, and so the name of its Node, as on EKS.
 	FargateNodePrefix = "fargate-"
 	// ReasonPodExecutionRole is the reason of the condition Ready of a profile whose role cannot be used, by EKS's code of the
@@ -184,4 +186,36 @@ type MachineFargate struct {
 	// +kubebuilder:validation:Minimum=512
 	// +kubebuilder:validation:Maximum=122880
 	MemoryMiB int64 `json:"memoryMiB"`
+
+	// Logging is where the logs of the pod go, as the ConfigMap aws-logging of the cluster said when the machine was made.
+	//
+	// +optional
+	Logging *FargateLogging `json:"logging,omitempty"`
+}
+
+// FargateLogging is the configuration of a machine's log router. Without an output the machine has none.
+type FargateLogging struct {
+	// Disabled is why there is none.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Disabled string `json:"disabled,omitempty"`
+
+	// Output is the value of the ConfigMap's key output.conf.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=5300
+	Output string `json:"output,omitempty"`
+
+	// Filters is the value of the ConfigMap's key filters.conf.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=5300
+	Filters string `json:"filters,omitempty"`
+
+	// Parsers is the value of the ConfigMap's key parsers.conf.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=5300
+	Parsers string `json:"parsers,omitempty"`
 }

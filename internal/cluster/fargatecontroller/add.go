@@ -87,11 +87,12 @@ type Config struct {
 // kinds. Add starts the cache.
 func Open(connection *rest.Config, scheme *runtime.Scheme) (client.Client, cache.Cache, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Event"} {
+	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Event", "ConfigMap"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PodList"), meta.RESTScopeNamespace) // a cache asks for lists by this name
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	for _, kind := range []string{fargate.MutatingKind, fargate.MutatingBindingKind, fargate.ValidatingKind, fargate.ValidatingBindingKind} {
 		for _, version := range []string{fargate.MutatingVersion(true), fargate.MutatingVersion(false)} {
 			mapper.Add(schema.GroupVersionKind{Group: fargate.PolicyGroup, Version: version, Kind: kind}, meta.RESTScopeRoot)

@@ -100,10 +100,11 @@ func newWorld(t *testing.T) *testWorld {
 	for _, kind := range []string{fargate.MutatingKind, fargate.MutatingBindingKind, fargate.ValidatingKind, fargate.ValidatingBindingKind} {
 		mapper.Add(schema.GroupVersionKind{Group: fargate.PolicyGroup, Version: "v1", Kind: kind}, meta.RESTScopeRoot)
 	}
-	for _, kind := range []string{"Pod", "PersistentVolumeClaim"} {
+	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "ConfigMap"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolume"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	w.cluster = interceptor.NewClient(fake.NewClientBuilder().WithScheme(all).WithRESTMapper(mapper).WithStatusSubresource(&corev1.Pod{}).
 		WithIndex(&corev1.Pod{}, fieldScheduler, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.SchedulerName} }).Build(), w.writes(w.probe))
 	w.restart()

@@ -55,9 +55,17 @@ func (r *pods) make(ctx context.Context, pod *corev1.Pod, step fargate.Step) err
 		r.full.note(step.Size, r.Now(), why)
 		return &shortage{message: why}
 	}
-	m := fargate.Machine(r.ClusterName, pod, step.Profile, step.Size, subnet, r.ImageID)
-	if err := r.management.Create(ctx, m); err != nil && !apierrors.IsAlreadyExists(err) {
+	logging, told, err := r.logging(ctx)
+	if err != nil {
+		return err
+	}
+	m := fargate.Machine(r.ClusterName, pod, step.Profile, step.Size, logging, subnet, r.ImageID)
+	err = r.management.Create(ctx, m)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the machine of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if err == nil {
+		r.tellLogging(pod, logging, told)
 	}
 	return nil
 }

@@ -203,7 +203,7 @@ func (r *pods) unscheduled(ctx context.Context, pod *corev1.Pod, message string)
 // bind puts a pod on its machine, with the annotation of the machine's size. It returns when to try that again, or 0.
 func (r *pods) bind(ctx context.Context, pod *corev1.Pod, m *v1alpha1.Machine, size fargate.Size) (time.Duration, error) {
 	binding := &corev1.Binding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: map[string]string{v1alpha1.AnnotationCapacityProvisioned: size.String()}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: annotations(m, size)},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: m.Status.NodeName},
 	}
 	err := r.API.SubResource("binding").Create(ctx, pod, binding)

@@ -36,7 +36,7 @@ func Taints() v1alpha1.NodeTaints {
 }
 
 // Machine returns the machine of a pod.
-func Machine(cluster string, pod *corev1.Pod, profile *v1alpha1.FargateProfile, size Size, subnet, image string) *v1alpha1.Machine {
+func Machine(cluster string, pod *corev1.Pod, profile *v1alpha1.FargateProfile, size Size, logging *v1alpha1.FargateLogging, subnet, image string) *v1alpha1.Machine {
 	return &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       MachineID(v1alpha1.ClusterSlug(cluster), pod.UID),
@@ -49,7 +49,7 @@ func Machine(cluster string, pod *corev1.Pod, profile *v1alpha1.FargateProfile, 
 			Fargate: &v1alpha1.MachineFargate{
 				Profile: profile.Spec.Name, ProfileUID: profile.UID,
 				PodNamespace: pod.Namespace, PodName: pod.Name, PodUID: pod.UID,
-				MilliCPU: size.MilliCPU, MemoryMiB: size.MemoryMiB,
+				MilliCPU: size.MilliCPU, MemoryMiB: size.MemoryMiB, Logging: logging,
 			},
 		},
 	}

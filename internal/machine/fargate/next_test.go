@@ -24,7 +24,7 @@ func TestNext(t *testing.T) {
 	a := profile("a", v1alpha1.FargateSelector{Namespace: "shop"})
 	pending := profile("a", v1alpha1.FargateSelector{Namespace: "shop"})
 	pending.Status = v1alpha1.FargateProfileStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Message: "the role is gone"}}}
-	m := Machine("blue", waiting(), &a, Size{250, 512}, "subnet-1", "ami-1")
+	m := Machine("blue", waiting(), &a, Size{250, 512}, nil, "subnet-1", "ami-1")
 	withReady := func(status metav1.ConditionStatus, node string) *v1alpha1.Machine {
 		is := m.DeepCopy()
 		is.Status = v1alpha1.MachineStatus{NodeName: node, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Message: "it boots"}}}
@@ -73,8 +73,8 @@ func TestNext(t *testing.T) {
 
 func TestMachine(t *testing.T) {
 	a := profile("a", v1alpha1.FargateSelector{Namespace: "shop"})
-	m := Machine("blue", waiting(), &a, Size{250, 512}, "subnet-1", "ami-1")
-	if again := Machine("blue", waiting(), &a, Size{500, 1024}, "subnet-2", "ami-1"); again.Name != m.Name || len(m.Name) != len("i-0123456789abcdef0") {
+	m := Machine("blue", waiting(), &a, Size{250, 512}, nil, "subnet-1", "ami-1")
+	if again := Machine("blue", waiting(), &a, Size{500, 1024}, nil, "subnet-2", "ami-1"); again.Name != m.Name || len(m.Name) != len("i-0123456789abcdef0") {
 		t.Errorf("the same pod has the machines %s and %s", m.Name, again.Name)
 	}
 	if MachineID("green", "uid-of-pod") == m.Name || MachineID("blue", "another") == m.Name {

@@ -47,6 +47,9 @@ func Renderer(c component.Config) (func(m *v1alpha1.Machine, token string) ([]by
 			Join:    nodeconfig.Join{Token: token, InstanceRole: m.Spec.InstanceProfile != ""},
 		}
 		spec.Kubelet.Config = kubeletConfig(m)
+		if f := m.Spec.Fargate; f != nil && f.Logging != nil {
+			spec.Logging = nodeconfig.Logging{Output: f.Logging.Output, Filters: f.Logging.Filters, Parsers: f.Logging.Parsers}
+		}
 		own, err := nodeconfig.Marshal(spec)
 		if err != nil {
 			return nil, err

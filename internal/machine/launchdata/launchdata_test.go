@@ -137,7 +137,7 @@ func TestUserData(t *testing.T) {
 func TestUserDataOfFargate(t *testing.T) {
 	raw, err := writeUserData(t, &v1alpha1.Machine{Spec: v1alpha1.MachineSpec{
 		ClusterName: "test", Provider: v1alpha1.ProviderLocal, InstanceProfile: "eks-pods", Labels: v1alpha1.NodeLabels{"eks.amazonaws.com/compute-type": "fargate"},
-		Fargate: &v1alpha1.MachineFargate{PodName: "web"},
+		Fargate: &v1alpha1.MachineFargate{PodName: "web", Logging: &v1alpha1.FargateLogging{Output: "[OUTPUT]\n  Name x\n", Filters: "# f", Parsers: "# p"}},
 	}}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +149,9 @@ func TestUserDataOfFargate(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, spec.Kubelet); diff != "" || !spec.Join.InstanceRole {
 		t.Errorf("NodeConfig (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(nodeconfig.Logging{Output: "[OUTPUT]\n  Name x\n", Filters: "# f", Parsers: "# p"}, spec.Logging); diff != "" {
+		t.Errorf("the log router (-want +got):\n%s", diff)
 	}
 	if pods := Pods(raw, "fargate-250-512"); pods != 1 {
 		t.Errorf("it has addresses for %d pods", pods)

@@ -208,9 +208,11 @@ func (a *agent) work(ctx context.Context) {
 	}
 	a.over()
 	go a.watchPodCIDR(ctx)
+	routed := routeLogs(ctx, a)
 	go monitor{a}.run(ctx)
 	go a.keep(ctx, &program{name: "kube-proxy", args: func() []string { return []string{"--config=" + render.PathKubeProxyConfig} }})
 	<-ctx.Done()
+	<-routed
 }
 
 // containerdAnswers waits for containerd's socket.

@@ -120,7 +120,7 @@ func readOutput(s *section, region string) (Output, error) {
 	case out.Plugin != "cloudwatch_logs" && out.Plugin != "cloudwatch":
 		return out, s.errorf(s.line, "the output %.60q is not known: cloudwatch_logs and cloudwatch are supported", out.Plugin)
 	}
-	if named, ok := o.one("region"); !ok || named.value != region {
+	if named, ok := o.single("region"); !ok || named.value != region {
 		o.fail(named.line, "region is %.40q: it must be that of the account, %s", named.value, region)
 	}
 	out.Group, out.Stream, out.Prefix, out.Key = o.required("log_group_name"), o.text("log_stream_name"), o.text("log_stream_prefix"), o.text("log_key")

@@ -203,7 +203,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// A pod that says so by its annotation is left out, and one that nobody knows is not.
+// Lines of a pod that says so by its annotation are left out, and lines of a pod that nobody knows stay.
 func TestExcluded(t *testing.T) {
 	c, err := Read(Text{Output: output, Filters: "[FILTER]\n  Name kubernetes\n  Match *\n  K8S-Logging.Exclude On\n"}, region)
 	if err != nil {
@@ -299,7 +299,7 @@ func TestLargeObjects(t *testing.T) {
 	}
 }
 
-// Whatever the configuration and the line are: no panic, and what is read has an output.
+// Whatever the configuration and the line are: there is no panic, and a configuration that is read has an output.
 func FuzzRead(f *testing.F) {
 	f.Add(example.Output, example.Filters, example.Parsers, `2026-11-30T11:59:58.123456789Z stdout F {"a":1}`)
 	f.Add(output, "[FILTER]\n  Name rewrite_tag\n  Match *\n  Rule $log (.) $TAG[1].$1.$log['a'] true\n", "", "x")

@@ -11,7 +11,7 @@
 // are cloudwatch_logs and cloudwatch. A plugin, key or value that is of Fluent Bit and not here is refused by its name, with the
 // line that it is in: a filter that is passed over would let lines through that somebody wanted to keep back.
 //
-// What records become follows Fluent Bit: a line is {"log": LINE} with the tag kube.var.log.containers.FILE.log, a parser that does
+// Filters change records as those of Fluent Bit do: a line is {"log": LINE} with the tag kube.var.log.containers.FILE.log, a parser that does
 // not match leaves a record alone, and an output writes a record as JSON, its keys in their order.
 //
 // What happens if

@@ -31,7 +31,7 @@ func readGrep(o *options) filter {
 		g.rules = append(g.rules, grepRule{exclude, o.accessor(e.line, words[0]), o.expression(e.line, words[1])})
 	}
 	o.accept("Regex", "Exclude")
-	if e, ok := o.one("Logical_Op"); ok {
+	if e, ok := o.single("Logical_Op"); ok {
 		g.all, g.some = strings.EqualFold(e.value, "and"), strings.EqualFold(e.value, "or")
 		if !g.all && !g.some && !strings.EqualFold(e.value, "legacy") {
 			o.fail(e.line, "Logical_Op is %.40q: it is AND, OR or legacy", e.value)

@@ -28,7 +28,7 @@ func readKubernetes(o *options, parsers map[string]*parser) filter {
 		labels: o.boolean("Labels", true), annotations: o.boolean("Annotations", true),
 		parserByPod: o.boolean("K8S-Logging.Parser", false), excludedByPod: o.boolean("K8S-Logging.Exclude", false),
 	}
-	if e, ok := o.one("Kube_Tag_Prefix"); ok {
+	if e, ok := o.single("Kube_Tag_Prefix"); ok {
 		k.prefix = e.value
 	}
 	o.owned("Kube_URL", "Kube_CA_File", "Kube_Token_Command", "Kube_Token_File")

@@ -42,8 +42,8 @@ func (o *options) take(key string) (taken []entry) {
 	return taken
 }
 
-// one takes the entry of a key that may be there once.
-func (o *options) one(key string) (entry, bool) {
+// single takes the entry of a key that may be there once.
+func (o *options) single(key string) (entry, bool) {
 	taken := o.take(key)
 	if len(taken) > 1 {
 		o.fail(taken[1].line, "%s is there twice", key)
@@ -55,13 +55,13 @@ func (o *options) one(key string) (entry, bool) {
 }
 
 func (o *options) text(key string) string {
-	e, _ := o.one(key)
+	e, _ := o.single(key)
 	return e.value
 }
 
 // required is the value of a key that must be there.
 func (o *options) required(key string) string {
-	e, ok := o.one(key)
+	e, ok := o.single(key)
 	if !ok {
 		o.fail(o.line, "[%s] has no %s", o.name, key)
 	}
@@ -69,7 +69,7 @@ func (o *options) required(key string) string {
 }
 
 func (o *options) boolean(key string, otherwise bool) bool {
-	e, ok := o.one(key)
+	e, ok := o.single(key)
 	if !ok {
 		return otherwise
 	}
@@ -85,7 +85,7 @@ func (o *options) boolean(key string, otherwise bool) bool {
 
 // number is a whole number of at least least and at most most.
 func (o *options) number(key string, otherwise, least, most int) int {
-	e, ok := o.one(key)
+	e, ok := o.single(key)
 	if !ok {
 		return otherwise
 	}
@@ -115,7 +115,7 @@ func (o *options) words(e entry, n int) []string {
 	return words
 }
 
-// expression compiles a regular expression. Those of Fluent Bit are Ruby's: what Go's lack is refused.
+// expression compiles a regular expression. Fluent Bit has Ruby's: syntax that Go's lack is refused.
 func (o *options) expression(line int, text string) *regexp.Regexp {
 	if len(text) > 1 && text[0] == '/' && text[len(text)-1] == '/' {
 		text = text[1 : len(text)-1]

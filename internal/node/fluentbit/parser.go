@@ -49,7 +49,7 @@ func readParser(s *section) (string, *parser, error) {
 	}
 	switch strings.ToLower(format) {
 	case "regex":
-		if e, ok := o.one("Regex"); ok {
+		if e, ok := o.single("Regex"); ok {
 			p.expression = o.expression(e.line, e.value)
 		} else {
 			o.fail(s.line, "[PARSER] of the format regex has no Regex")
@@ -60,7 +60,7 @@ func readParser(s *section) (string, *parser, error) {
 		o.fail(s.line, "the format %.40q is not supported: regex and json are", format)
 	}
 	p.timeKey, p.keepTime = o.text("Time_Key"), o.boolean("Time_Keep", false)
-	if e, ok := o.one("Time_Format"); ok {
+	if e, ok := o.single("Time_Format"); ok {
 		var err error
 		if p.timeFormat, err = readTimeFormat(e.value); err != nil {
 			o.fail(e.line, "%v", err)
@@ -73,7 +73,7 @@ func readParser(s *section) (string, *parser, error) {
 // readTypes reads types of fields: KEY:TYPE KEY:TYPE.
 func readTypes(o *options) map[string]string {
 	types := map[string]string{}
-	e, _ := o.one("Types")
+	e, _ := o.single("Types")
 	for word := range strings.FieldsSeq(e.value) {
 		key, kind, _ := strings.Cut(word, ":")
 		switch kind {

@@ -105,7 +105,7 @@ const mostWindow = 3600
 func readThrottle(o *options) filter {
 	t := &throttle{rate: o.number("Rate", 1, 1, 1<<30), interval: time.Second}
 	t.window = make([]int, o.number("Window", 5, 1, mostWindow))
-	if e, ok := o.one("Interval"); ok {
+	if e, ok := o.single("Interval"); ok {
 		seconds, err := time.ParseDuration(e.value)
 		if n, plain := strconv.Atoi(e.value); plain == nil {
 			seconds, err = time.Duration(n)*time.Second, nil

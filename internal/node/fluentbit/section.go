@@ -14,7 +14,7 @@ type entry struct {
 	line       int
 }
 
-// section is a directive such as [OUTPUT], and what is indented below it.
+// section is a directive such as [OUTPUT] with the entries that are indented below it.
 type section struct {
 	file, name string
 	line       int

@@ -190,7 +190,7 @@ func (f *failsAt) Put(ctx context.Context, to fluentbit.Output, stream string, e
 	return f.sink.Put(ctx, to, stream, events)
 }
 
-// What is refused for good is dropped and told, and what follows is sent.
+// Events that are refused for good are dropped and told, and later events are sent.
 func TestRefusedForGood(t *testing.T) {
 	w := newWorld(t, outputs("s"))
 	w.write("a\n")
@@ -203,7 +203,7 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// A line that is too long is passed over, one that is no text is made text, and a lot of lines take several reads.
+// A line that is too long is passed over, bytes that are no text are made text, and a lot of lines take several reads.
 func TestLongLines(t *testing.T) {
 	w := newWorld(t, outputs("s"))
 	w.write("a\n" + strings.Repeat("x", longestLine+1) + "\nb\xff\n" + strings.Repeat("y", 10*longestLine))

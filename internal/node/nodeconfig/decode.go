@@ -116,6 +116,7 @@ func (r *reader) foreign(name string, spec map[string]any) {
 	instance, _ := spec["instance"].(map[string]any)
 	refuse(instance, "spec.instance", "userDataFailurePolicy")
 	refuse(spec, "spec", "join")
+	refuse(spec, "spec", "logging")
 }
 
 // Feature gates of EKS's nodes.
@@ -147,7 +148,7 @@ func (r *reader) typed(name string, document map[string]any) (map[string]any, bo
 		switch {
 		case !strings.HasPrefix(problem, "unknown field"):
 			r.say(name, problem)
-		case slices.Contains([]string{"cluster", "containerd", "kubelet", "instance", "featureGates", "join"}, strings.Trim(strings.TrimPrefix(problem, "unknown field "), `"`)):
+		case slices.Contains([]string{"cluster", "containerd", "kubelet", "instance", "featureGates", "join", "logging"}, strings.Trim(strings.TrimPrefix(problem, "unknown field "), `"`)):
 			r.unknown(name, problem+"; it belongs under spec")
 		default:
 			r.unknown(name, problem)

@@ -32,6 +32,15 @@ type Spec struct {
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// Join is how a machine finds its cluster and proves itself. Muster's own.
 	Join Join `json:"join,omitzero"`
+	// Logging is where logs of containers go. Muster's own.
+	Logging Logging `json:"logging,omitzero"`
+}
+
+// Logging configures the log router of a machine of Fargate, by the values of the ConfigMap aws-logging. Without an output there is none.
+type Logging struct {
+	Output  string `json:"output,omitempty"`
+	Filters string `json:"filters,omitempty"`
+	Parsers string `json:"parsers,omitempty"`
 }
 
 // Cluster is which cluster the machine joins.
