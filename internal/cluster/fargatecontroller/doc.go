@@ -13,6 +13,7 @@
 //
 //	it is killed while it makes a machine     the id follows from the pod's UID: the machine is made once
 //	it is killed before it deletes a machine  each machine is looked at when it starts, and one without its pod is deleted
+//	the pod's last lines are not sent yet     a machine with a log router stays for 10 s after its pod
 //	it does not run                           pods of Fargate wait, and those that run go on; no other pod notices
 //	the admission policies fail               a pod goes to kube-scheduler, as without a profile
 //	the machine of a pod is lost              package nodegroup deletes the pods on it, as of every machine; a pod that was not bound gets another

@@ -5,9 +5,12 @@ package fargatecontroller
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/fargate"
@@ -67,4 +70,45 @@ func TestLogging(t *testing.T) {
 			t.Errorf("the machine of pod %s is told %q", m.Spec.Fargate.PodName, got)
 		}
 	}
+}
+
+// A machine with a log router stays for a while when its pod is gone, so that the last lines are sent; another goes at once. A service
+// that was killed gives it the whole time.
+func TestLastLines(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	w.run("silent", "uid-of-silent", nil)
+	w.settle()
+	w.configureLogging("[OUTPUT]\n  Name cloudwatch\n  Match *\n  region us-east-1\n  log_group_name g\n  log_stream_prefix p-\n")
+	w.run("a", "uid-of-a", nil)
+	w.settle()
+	w.launched()
+	w.settle()
+	w.delete(w.pod("silent"))
+	w.delete(w.pod("a"))
+	stays := func(after, want time.Duration) {
+		t.Helper()
+		w.now = w.now.Add(after)
+		if err := w.ofPod("silent"); err != nil {
+			t.Fatal(err)
+		}
+		result, err := w.pods.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "jobs", Name: "a"}})
+		if err != nil || result.RequeueAfter != want {
+			t.Errorf("%+v, %v, want %s", result, err, want)
+		}
+		var left []string
+		for _, m := range w.machines() {
+			if m.DeletionTimestamp.IsZero() {
+				left = append(left, m.Spec.Fargate.PodName)
+			}
+		}
+		if got := strings.Join(left, " "); got != map[bool]string{true: "a"}[want > 0] {
+			t.Errorf("the machines of %q are left", got)
+		}
+	}
+	stays(0, lastLines)
+	stays(lastLines-1, 1)
+	w.restart()
+	stays(0, lastLines)
+	stays(lastLines, 0)
 }

@@ -35,8 +35,9 @@ const (
 type pods struct {
 	world
 
-	pauses pauses
-	full   full
+	pauses  pauses
+	full    full
+	leaving leaving
 }
 
 // waiting names the pods that may have been waiting for a profile.
@@ -69,41 +70,51 @@ func (r *pods) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	var machine *v1alpha1.Machine
+	var stays time.Duration
 	for i := range own {
 		m := &own[i]
 		if there && m.Spec.Fargate.PodUID == pod.UID {
 			machine = m
 			continue
 		}
-		if err := r.release(ctx, m); err != nil {
+		left, err := r.release(ctx, m)
+		if err != nil {
 			return reconcile.Result{}, err
 		}
+		stays = max(stays, left)
 	}
 	if !there {
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: stays}, nil
 	}
 	again, err := r.bring(ctx, pod, machine)
+	if stays > 0 && (again == 0 || stays < again) {
+		again = stays
+	}
 	return settle(again, err)
 }
 
-// release deletes a machine whose pod is gone, by the word of the API server and not of a cache.
-func (r *pods) release(ctx context.Context, m *v1alpha1.Machine) error {
+// release deletes a machine whose pod is gone, by the word of the API server and not of a cache. It returns how long the machine stays
+// yet.
+func (r *pods) release(ctx context.Context, m *v1alpha1.Machine) (time.Duration, error) {
 	if !m.DeletionTimestamp.IsZero() {
-		return nil
+		return 0, nil
 	}
 	of := m.Spec.Fargate
 	pod := &corev1.Pod{}
 	err := r.API.Get(ctx, types.NamespacedName{Namespace: of.PodNamespace, Name: of.PodName}, pod)
 	switch {
 	case err == nil && pod.UID == of.PodUID:
-		return nil
+		return 0, nil
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("asking whether pod %s/%s of machine %s is there: %w", of.PodNamespace, of.PodName, m.Name, err)
+		return 0, fmt.Errorf("asking whether pod %s/%s of machine %s is there: %w", of.PodNamespace, of.PodName, m.Name, err)
+	}
+	if left := r.leaving.left(m, r.Now()); left > 0 {
+		return left, nil
 	}
 	if err := r.management.Delete(ctx, m, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting machine %s, whose pod is gone: %w", m.Name, err)
+		return 0, fmt.Errorf("deleting machine %s, whose pod is gone: %w", m.Name, err)
 	}
-	return nil
+	return 0, nil
 }
 
 // bring does what is next for a pod, and returns when to look again, or 0.

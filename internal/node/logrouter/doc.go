@@ -16,7 +16,8 @@
 //	an event cannot be taken        what CloudWatch Logs refuses for good is dropped, and that is logged
 //	a log is rotated                what is left of the older file is read first; lines of one that is compressed already are lost
 //	a line has more than 66 KB      it is passed over, as EKS's router is configured to
-//	the pod ends                    what is there is sent before the machine goes, if that takes no longer than a second
+//	the pod ends                    its files stay open, and are read to their end; the fargate-scheduler keeps the machine meanwhile
+//	the machine shuts down          what is there is sent, if that takes no longer than a second
 //	the service is away             files wait, and so do their lines
 //
 // It trusts the machine: all files and the role are the pod's own.

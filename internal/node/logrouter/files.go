@@ -37,34 +37,86 @@ func tagOf(path string) string {
 	return "kube." + strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", ".")
 }
 
-// read reads lines that follow a position in a log, and returns where they end. No lines and the same position is that there are none.
-func read(link string, from position) ([]string, position, error) {
-	path, err := filepath.EvalSymlinks(link)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, from, nil // it is being rotated, or removed
+// held is the file of a log that is being read. It stays open: the kubelet removes the file with its container.
+type held struct {
+	file  *os.File
+	inode uint64
+}
+
+// read reads lines that follow the position of a log, and returns where they end. At the end of all there is it returns none, and the
+// position as it was.
+func (r *Router) read(link string) (lines []string, after position, err error) {
+	from := r.positions[link]
+	of := r.held[link]
+	if of == nil {
+		if of, err = openLog(link, from.Inode); of == nil {
+			return nil, from, err
+		}
+		r.held[link] = of
 	}
+	at := from
+	if at.Inode != of.inode {
+		at = position{Inode: of.inode}
+	}
+	// The inode first: lines that are written after it was asked for are read by the next call.
+	now, err := inodeOf(link)
 	if err != nil {
-		return nil, from, fmt.Errorf("finding the log of a container: %w", err)
-	}
-	f, inode, err := open(path)
-	if f == nil {
 		return nil, from, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	if from.Inode == inode || from.Inode == 0 {
-		lines, to, err := linesOf(f, from.Offset, true)
-		return lines, position{inode, to}, err
+	lines, to, err := linesOf(of.file, at.Offset, now == of.inode)
+	if err != nil || len(lines) > 0 || to != at.Offset || now == of.inode {
+		return lines, position{of.inode, to}, err
 	}
-	older, err := rotated(path, from.Inode)
+	delete(r.held, link)
+	_ = of.file.Close() // it was only read
+	if now == 0 {
+		return nil, from, nil
+	}
+	return nil, position{Inode: now}, nil
+}
+
+// openLog opens the file of a log that is to be read next: the older one with an inode, if that is there, and else the newest. Nil is
+// that there is none.
+func openLog(link string, inode uint64) (*held, error) {
+	path, err := filepath.EvalSymlinks(link)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // it is being rotated, or removed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the log of a container: %w", err)
+	}
+	f, is, err := open(path)
+	if f == nil || inode == 0 || is == inode {
+		return heldOf(f, is), err
+	}
+	older, err := rotated(path, inode)
 	if older == nil {
-		return nil, position{Inode: inode}, err
+		return heldOf(f, is), err
 	}
-	defer func() { _ = older.Close() }() // likewise
-	lines, to, err := linesOf(older, from.Offset, false)
-	if err == nil && len(lines) == 0 && to == from.Offset {
-		return nil, position{Inode: inode}, nil
+	_ = f.Close() // it was only looked at
+	return heldOf(older, inode), err
+}
+
+func heldOf(f *os.File, inode uint64) *held {
+	if f == nil {
+		return nil
 	}
-	return lines, position{from.Inode, to}, err
+	return &held{f, inode}
+}
+
+// inodeOf is the inode of the newest file of a log; 0 if there is none.
+func inodeOf(link string) (uint64, error) {
+	info, err := os.Stat(link)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking at the log of a container: %w", err)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Ino, nil
+	}
+	return 0, nil
 }
 
 // open opens a file, and says its inode; nil if it is not there.

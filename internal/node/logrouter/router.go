@@ -63,6 +63,7 @@ type Router struct {
 
 	positions map[string]position
 	waiting   map[string]*chunk // by link: what was read and is not all taken
+	held      map[string]*held  // by link
 	said      string
 }
 
@@ -94,7 +95,7 @@ func New(c Config) (*Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Router{Config: c, positions: positions, waiting: map[string]*chunk{}}, nil
+	return &Router{Config: c, positions: positions, waiting: map[string]*chunk{}, held: map[string]*held{}}, nil
 }
 
 // Run brings logs until the context ends, and then what is there once more.
@@ -117,16 +118,19 @@ func (r *Router) Run(ctx context.Context) {
 // round reads what is new in all logs. A log that fails keeps no other from being read.
 func (r *Router) round(ctx context.Context) {
 	links, err := filepath.Glob(filepath.Join(r.Dir, "*.log"))
-	for _, link := range links {
-		err = errors.Join(err, r.bring(ctx, link))
-	}
 	gone := maps.Clone(r.positions)
 	for _, link := range links {
 		delete(gone, link)
+		err = errors.Join(err, r.bring(ctx, link))
+	}
+	for link := range gone { // what was open of them is read to its end
+		err = errors.Join(err, r.bring(ctx, link))
+		if r.held[link] != nil || r.waiting[link] != nil {
+			delete(gone, link)
+		}
 	}
 	for link := range gone {
 		delete(r.positions, link)
-		delete(r.waiting, link)
 	}
 	if len(gone) > 0 {
 		err = errors.Join(err, writeRecord(r.Record, r.positions))
@@ -151,7 +155,7 @@ func (r *Router) bring(ctx context.Context, link string) error {
 	for ctx.Err() == nil {
 		c := r.waiting[link]
 		if c == nil {
-			lines, after, err := read(link, r.positions[link])
+			lines, after, err := r.read(link)
 			if err != nil || after == r.positions[link] {
 				return err
 			}

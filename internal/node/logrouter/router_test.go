@@ -148,6 +148,27 @@ func TestEachLineOnce(t *testing.T) {
 	}
 }
 
+// The kubelet removes the log of a container with the pod: lines that were not read yet are in the file that is open.
+func TestLastLinesOfAContainer(t *testing.T) {
+	w := newWorld(t, outputs("s"))
+	w.write("a\n")
+	w.expect("s", "a")
+	w.write("b\nlast")
+	for _, path := range []string{filepath.Join(w.Dir, container), w.file} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.sink.fails = errors.New("away")
+	w.expect("s", "a")
+	w.sink.fails = nil
+	w.now = w.now.Add(retryInterval)
+	w.expect("s", "a", "b", "last")
+	if w.expect("s", "a", "b", "last"); len(w.positions)+len(w.held)+len(w.waiting) != 0 {
+		t.Errorf("%v, %v and %v are left", w.positions, w.held, w.waiting)
+	}
+}
+
 // Lines wait while they are not taken, also when the agent is killed meanwhile. Of two outputs the one that has taken them is not
 // asked again.
 func TestNotTaken(t *testing.T) {
