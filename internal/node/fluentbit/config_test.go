@@ -36,7 +36,7 @@ var example = Text{
 `,
 	Parsers: `[PARSER]
     Name crio
-    Format Regex
+    Format regex
     Regex ^(?<time>[^ ]+) (?<stream>stdout|stderr) (?<logtag>P|F) (?<log>.*)$
     Time_Key    time
     Time_Format %Y-%m-%dT%H:%M:%S.%L%z

@@ -83,7 +83,7 @@ func (o *options) boolean(key string, otherwise bool) bool {
 	return otherwise
 }
 
-// number is a whole number of at least least and at most most.
+// number is a whole number from least up to most.
 func (o *options) number(key string, otherwise, least, most int) int {
 	e, ok := o.single(key)
 	if !ok {

@@ -94,13 +94,15 @@ func (c *Config) Run(events []Event, now time.Time, pods Pods) []Event {
 }
 
 func (c *Config) one(r *run, e Event) (Event, bool) {
-	kept := true
 	for _, s := range c.filters {
-		if matches(s.match, e.Tag) {
-			if e, kept = s.apply(r, e); !kept {
-				return e, false
-			}
+		if !matches(s.match, e.Tag) {
+			continue
 		}
+		changed, kept := s.apply(r, e)
+		if !kept {
+			return changed, false
+		}
+		e = changed
 	}
 	return e, true
 }

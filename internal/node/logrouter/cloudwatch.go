@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,15 +58,7 @@ func (f *fault) Error() string { return f.code + ": " + f.message }
 
 func isFault(err error, codes ...string) bool {
 	f, ok := err.(*fault) //nolint:errorlint // ask returns it as it is
-	if !ok {
-		return false
-	}
-	for _, code := range codes {
-		if f.code == code {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(codes, f.code)
 }
 
 const (

@@ -197,7 +197,7 @@ func readRecord(path string) (map[string]position, error) {
 		return nil, fmt.Errorf("reading how far logs were read: %w", err)
 	}
 	if json.Unmarshal(raw, &positions) != nil {
-		return map[string]position{}, nil
+		positions = map[string]position{}
 	}
 	return positions, nil
 }

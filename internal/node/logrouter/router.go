@@ -123,7 +123,7 @@ func (r *Router) round(ctx context.Context) {
 		delete(gone, link)
 		err = errors.Join(err, r.bring(ctx, link))
 	}
-	for link := range gone { // what was open of them is read to its end
+	for link := range gone { // files that are open are read to their ends
 		err = errors.Join(err, r.bring(ctx, link))
 		if r.held[link] != nil || r.waiting[link] != nil {
 			delete(gone, link)
