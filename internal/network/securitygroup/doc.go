@@ -9,6 +9,7 @@
 //	machine -> machine     hook forward    the sender's egress rules, then the receiver's ingress rules
 //	machine -> endpoint    hook input      the same
 //	endpoint -> machine    hook output     the same, as from an endpoint to another or to a load balancer
+//	host's SSH -> machine  hook output     the receiver's ingress rules, as what comes from its router
 //	machine -> DNS, metadata, STS          always, as on EC2
 //
 // Rules are asked about the first packet of a connection. A connection that was let through goes on when its rule is

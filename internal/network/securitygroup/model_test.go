@@ -64,7 +64,7 @@ func states() *rapid.Generator[State] {
 				rule := Rule{Direction: rapid.SampledFrom([]Direction{Ingress, Egress}).Draw(t, "direction"), Protocol: rapid.SampledFrom([]string{"tcp", "udp", "icmp", "50", AllProtocols}).Draw(t, "protocol")}
 				switch rule.Protocol {
 				case "tcp", "udp":
-					ports := rapid.SampledFrom([][2]int32{{0, 65535}, {80, 80}, {80, 90}, {443, 443}}).Draw(t, "ports")
+					ports := rapid.SampledFrom([][2]int32{{0, 65535}, {80, 80}, {80, 90}, {443, 443}, {22, 22}, {20, 25}}).Draw(t, "ports")
 					rule.FromPort, rule.ToPort = ports[0], ports[1]
 				case "icmp":
 					kinds := rapid.SampledFrom([][2]int32{{-1, -1}, {8, -1}, {3, 4}}).Draw(t, "types")

@@ -255,14 +255,9 @@ const known = "ct state established,related accept"
 
 // hooks renders where the kernel begins. Their policy drops what no rule lets through.
 func (r *renderer) hooks(out *text) {
-	own := make([]string, 0, len(r.state.Own))
-	for _, address := range r.state.Own {
-		own = append(own, address.String())
-	}
-	slices.Sort(own)
 	services := []string{}
-	if own = slices.Compact(own); len(own) > 0 {
-		services = []string{"ip daddr { " + strings.Join(own, ", ") + " } accept"}
+	if own := joined(r.state.Own); own != "" {
+		services = []string{"ip daddr { " + own + " } accept"}
 	}
 	hook := func(name string, rules ...string) {
 		out.chain(name, append([]string{"type filter hook " + name + " priority filter; policy drop;", known}, rules...))
@@ -275,7 +270,24 @@ func (r *renderer) hooks(out *text) {
 	hook("input", append(append(input, services...), "iifname vmap @from-links")...)
 	// Endpoints first: from one to another, or to a load balancer, a packet stays in the namespace, and is asked about
 	// like any other. And the router's own errors: of packets that it has no way for, or that are too large for one.
-	hook("output", "ip saddr vmap @from-endpoints", `oifname "lo" accept`, "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept")
+	output := []string{"ip saddr vmap @from-endpoints", `oifname "lo" accept`}
+	if len(r.state.Routers) > 0 { // the host's SSH client, which the receiver's groups let in or not
+		output = append(output, fmt.Sprintf("ip saddr { %s } tcp dport %d oifname vmap @to-links", joined(r.state.Routers), sshPort))
+	}
+	hook("output", append(output, "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept")...)
+}
+
+// sshPort is where sshd listens on machines.
+const sshPort = 22
+
+// joined are addresses in their order, each once.
+func joined(addresses []netip.Addr) string {
+	all := make([]string, 0, len(addresses))
+	for _, address := range addresses {
+		all = append(all, address.String())
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 )
 
 // Direction of the connections that a rule lets through.
@@ -52,7 +53,9 @@ type State struct {
 	// CIDR is the range of the VPC.
 	CIDR netip.Prefix
 	// Own are the addresses of the VPC's services and routers, which every machine may use.
-	Own     []netip.Addr
+	Own []netip.Addr
+	// Routers are those of Own from which the host's own SSH client asks machines.
+	Routers []netip.Addr
 	Groups  []Group
 	Members []Member
 	// WayOut is the link over which packets leave the VPC, if there is one: what its sender's groups let through goes,
@@ -154,7 +157,7 @@ func (s State) validate() error {
 			}
 		}
 	}
-	for _, address := range s.Own {
+	for _, address := range slices.Concat(s.Own, s.Routers) {
 		if !address.Is4() {
 			return fmt.Errorf("the address %s of the VPC is not one of IPv4", address)
 		}

@@ -71,7 +71,7 @@ func TestRuleset(t *testing.T) {
 		"everything": everything(),
 		"nothing":    {CIDR: network, Own: services},
 		"cluster": {
-			CIDR: network, Own: services,
+			CIDR: network, Own: services, Routers: []netip.Addr{netip.MustParseAddr("10.0.16.1"), netip.MustParseAddr("10.0.0.1")},
 			Groups: []Group{{ID: web, Rules: []Rule{
 				{Direction: Ingress, Protocol: AllProtocols, Group: web}, {Direction: Egress, Protocol: AllProtocols, CIDR: anywhere},
 			}}},
@@ -133,6 +133,7 @@ func TestRefused(t *testing.T) {
 		"a member's address":   {members(Member{Link: "a"}), "is not one of IPv4"},
 		"a member's group":     {members(member("a", "10.0.0.7", "web")), "invalid security group id"},
 		"a way out":            {State{CIDR: network, WayOut: `x" accept`}, "invalid link"},
+		"a router's address":   {State{CIDR: network, Routers: []netip.Addr{{}}}, "is not one of IPv4"},
 		"an own address":       {State{CIDR: network, Own: []netip.Addr{{}}}, "is not one of IPv4"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,6 +175,32 @@ func TestOrderIsNothing(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("another order gives another ruleset:\n%s", diff)
+		}
+	})
+}
+
+// A packet of a router, as of the host's SSH client, gets to port 22 of a machine exactly if its groups let it in, and
+// nowhere else.
+func TestRulesetLetsInSSH(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		state := states().Draw(t, "state")
+		state.Routers = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.16.1")}
+		ruleset, err := Ruleset(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := readTable(t, ruleset)
+		for range 20 {
+			router, to := rapid.SampledFrom(state.Routers).Draw(t, "router"), rapid.SampledFrom(state.Members).Draw(t, "to")
+			p := packet{source: router, destination: to.Address, to: to, protocol: rapid.SampledFrom([]string{"tcp", "udp"}).Draw(t, "protocol"), port: rapid.SampledFrom([]int32{22, 80, 2222}).Draw(t, "port")}
+			p.from.Address = router
+			if to.Link == "" { // an endpoint is the namespace's own, as the router is
+				continue
+			}
+			want := p.protocol == "tcp" && p.port == 22 && LetsInSSH(state.Groups, to.Groups, router)
+			if got := read.accepts(p); got != want {
+				t.Fatalf("%+v: %t, want %t\n%s", p, got, want, ruleset)
+			}
 		}
 	})
 }

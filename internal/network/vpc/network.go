@@ -287,7 +287,12 @@ func (n *Network) unaddress(h *netlink.Handle, but []netip.Addr) error {
 
 // own are the addresses that the namespace itself has; no machine gets one of them.
 func (n *Network) own() []netip.Addr {
-	all := []netip.Addr{Resolver(n.cidr), Services(n.cidr), Metadata(), LinkLocalResolver()}
+	return append([]netip.Addr{Resolver(n.cidr), Services(n.cidr), Metadata(), LinkLocalResolver()}, routersOf(n)...)
+}
+
+// routersOf are the gateways of all subnets of a network.
+func routersOf(n *Network) []netip.Addr {
+	all := make([]netip.Addr, 0, len(n.subnets))
 	for _, subnet := range n.subnets {
 		all = append(all, Router(subnet))
 	}

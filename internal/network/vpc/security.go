@@ -263,7 +263,7 @@ func (n *Network) ruleset() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	state := securitygroup.State{CIDR: current.cidr, Own: current.own(), Groups: kept.Groups, WayOut: egressLink}
+	state := securitygroup.State{CIDR: current.cidr, Own: current.own(), Routers: routersOf(current), Groups: kept.Groups, WayOut: egressLink}
 	taken := map[netip.Addr]bool{}
 	for _, e := range endpoints {
 		for _, address := range e.Addresses {
