@@ -196,7 +196,7 @@ type MachineSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^sg-[0-9a-f]{8,17}$`
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 
-	// KeyName is the key pair that RunInstances named. It allows no login to the machine.
+	// KeyName is the key pair of EC2 whose owner may log in to the machine by SSH, as ec2-user.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=255

@@ -245,6 +245,12 @@ type NodeGroupLaunchTemplate struct {
 	// +kubebuilder:validation:Maximum=16384
 	DiskSize int32 `json:"diskSize,omitempty"`
 
+	// KeyName is the key pair of EC2 whose owner may log in to the machines by SSH, as ec2-user.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	KeyName string `json:"keyName,omitempty"`
+
 	// MetadataOptions configure the instance metadata service.
 	//
 	// +optional

@@ -19,7 +19,7 @@ const (
 	MaxDisk = 16384
 )
 
-// NodeGroupEKS holds settings that the EKS API stores and returns. RemoteAccess has no effect in Muster.
+// NodeGroupEKS holds settings that the EKS API stores and returns.
 type NodeGroupEKS struct {
 	// UpdateConfig says how a rollout replaces machines.
 	//
@@ -45,7 +45,7 @@ type NodeGroupEKS struct {
 	// +kubebuilder:validation:Maximum=16384
 	DiskSize int32 `json:"diskSize,omitempty"`
 
-	// RemoteAccess is the requested access by SSH. Machines run no SSH server.
+	// RemoteAccess is the requested access by SSH: machines have the key pair. Their security groups say who reaches them.
 	//
 	// +optional
 	RemoteAccess *NodeGroupRemoteAccess `json:"remoteAccess,omitempty"`

@@ -34,6 +34,9 @@ func main() {
 	if node.CalledLosetup(os.Args[0]) {
 		os.Exit(node.RunLosetup(os.Args[1:], terminal.StandardStreams()))
 	}
+	if program, ok := node.CalledNodeShell(os.Args[0]); ok {
+		os.Exit(node.RunNodeShell(program, os.Args[1:], terminal.StandardStreams()))
+	}
 	os.Exit(run(os.Args[1:], terminal.StandardStreams()))
 }
 

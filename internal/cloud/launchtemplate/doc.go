@@ -9,7 +9,6 @@
 //	BlockDeviceMappings                    but the VolumeSize of the root device, which is the size of a machine's disk
 //	EbsOptimized, Monitoring               there are no volumes, and no CloudWatch
 //	CreditSpecification                    processors earn no credits
-//	KeyName                                nobody logs in to a machine by SSH
 //	TagSpecifications of other than instances
 //	AssociatePublicIpAddress, DeleteOnTermination and Description of a network interface
 //

@@ -43,7 +43,7 @@ func ForNodeGroup(t *v1alpha1.LaunchTemplate, v *v1alpha1.LaunchTemplateVersion)
 		return nil, refuse("Launch template %s specifies the image %s. Muster's node groups have the image of their release version: leave ImageId out", t.Name, data.ImageID)
 	}
 	group := &v1alpha1.NodeGroupLaunchTemplate{
-		ID: t.Name, Name: t.Spec.Name, Version: v.Number, InstanceType: data.InstanceType, DiskSize: data.DiskSize(), SecurityGroupIDs: data.GroupIDs(), UserData: plain(data.UserData),
+		ID: t.Name, Name: t.Spec.Name, Version: v.Number, InstanceType: data.InstanceType, KeyName: data.KeyName, DiskSize: data.DiskSize(), SecurityGroupIDs: data.GroupIDs(), UserData: plain(data.UserData),
 	}
 	if m := data.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
 		group.MetadataOptions.HTTPPutResponseHopLimit = int32(*m.HTTPPutResponseHopLimit) //nolint:gosec // G115: it is from 1 to 64

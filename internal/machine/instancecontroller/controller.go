@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -25,9 +26,11 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/machine/hostroom"
+	"muster.dev/muster/internal/machine/loginkey"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/power"
 	"muster.dev/muster/internal/machine/terminated"
+	"muster.dev/muster/internal/node/sshserver"
 	"muster.dev/muster/internal/plane/readiness"
 )
 
@@ -81,7 +84,7 @@ func Add(mgr manager.Manager, c Config) error {
 	err := builder.ControllerManagedBy(mgr).Named("instances").
 		For(&v1alpha1.Machine{}, builder.WithPredicates(ofNoCluster, predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(&instances{Config: c, api: mgr.GetClient(), live: mgr.GetAPIReader()})
+		Complete(&instances{Config: c, api: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("muster")})
 	if err != nil {
 		return fmt.Errorf("adding the controller of instances: %w", err)
 	}
@@ -111,8 +114,9 @@ func sweep(ctx context.Context, api client.Client, c Config) {
 // instances reconciles Machines of no cluster.
 type instances struct {
 	Config
-	api  client.Client
-	live client.Reader // not from the cache
+	api    client.Client
+	live   client.Reader // not from the cache
+	events events.EventRecorder
 }
 
 // Reconcile implements [reconcile.Reconciler].
@@ -191,9 +195,14 @@ func (r *instances) launch(ctx context.Context, provider machine.Provider, m *v1
 		if err != nil {
 			return 0, err
 		}
+		key, err := loginkey.Of(ctx, r.live, m, instance)
+		if err != nil {
+			r.judge(m, v1alpha1.MachinePending, reasonFailed, err.Error())
+			return failedAgain, nil
+		}
 		instance, err = provider.Launch(ctx, machine.LaunchRequest{
 			ID: m.Name, UserData: m.Spec.UserData, SubnetID: string(m.Spec.SubnetID),
-			Type: m.Spec.Type(), DiskSize: int(m.Spec.Disk()), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups,
+			Type: m.Spec.Type(), DiskSize: int(m.Spec.Disk()), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), ImageID: m.Spec.ImageID, SecurityGroups: groups, Key: key,
 			Scaled: m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot,
 		})
 		if errors.Is(err, machine.ErrDiskReserve) {
@@ -204,6 +213,9 @@ func (r *instances) launch(ctx context.Context, provider machine.Provider, m *v1
 			r.Log.WarnContext(ctx, "launching an instance failed", "machine", m.Name, "error", err)
 			r.judge(m, v1alpha1.MachinePending, reasonFailed, err.Error())
 			return failedAgain, nil
+		}
+		if instance.NoSSHServer {
+			r.events.Eventf(m, nil, corev1.EventTypeWarning, loginkey.NoServer, "Launch", "nobody can log in by key pair %s: %s", m.Spec.KeyName, sshserver.Missing)
 		}
 	}
 	power.Up(m, r.Now())

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -44,7 +45,7 @@ func newWorld(t *testing.T, m *v1alpha1.Machine) *world {
 	api := clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(m).WithObjects(m).Build()
 	return &world{&instances{
 		Config: Config{Providers: map[v1alpha1.Provider]machine.Provider{v1alpha1.ProviderLocal: provider}, Log: slog.New(slog.DiscardHandler), Now: time.Now},
-		api:    api, live: api,
+		api:    api, live: api, events: events.NewFakeRecorder(10),
 	}, provider}
 }
 

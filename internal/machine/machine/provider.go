@@ -70,6 +70,8 @@ type LaunchRequest struct {
 	// ImageID is the image that the instance says it was launched from; it keeps the one of its first launch. Empty
 	// says nothing.
 	ImageID string `json:"imageID,omitempty"`
+	// Key is the key pair whose owner may log in to a new instance; it keeps the one of its first launch.
+	Key Key `json:"key,omitzero"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool `json:"scaled,omitempty"`
 	// Spot reports whether the instance says that it is a spot instance.
@@ -131,6 +133,8 @@ type Instance struct {
 	DiskSize int `json:"diskSize,omitempty"`
 	// Lifecycle is that of its last launch; see [LaunchRequest].
 	Lifecycle string `json:"lifecycle,omitempty"`
+	// NoSSHServer reports that it was launched with a key pair on a host without sshd, so that nobody can log in.
+	NoSSHServer bool `json:"noSSHServer,omitempty"`
 }
 
 // Provider makes instances and ends them.
@@ -183,6 +187,9 @@ func (r LaunchRequest) Validate() error {
 	}
 	if r.HopLimit < 0 || r.HopLimit > MaxHopLimit {
 		return fmt.Errorf("invalid hop limit %d for %s: must be from 1 to %d", r.HopLimit, r.ID, MaxHopLimit)
+	}
+	if err := r.Key.Validate(); err != nil {
+		return fmt.Errorf("key pair of %s: %w", r.ID, err)
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ type Record struct {
 	DiskSize int    `json:"diskSize,omitempty"`
 	HopLimit int    `json:"hopLimit,omitempty"`
 	ImageID  string `json:"imageID,omitempty"`
+	// Key is the key pair whose owner may log in, as it was at the first launch.
+	Key Key `json:"key,omitzero"`
 	// Scaled reports whether the instance is of an Auto Scaling group.
 	Scaled bool `json:"scaled,omitempty"`
 	// Spot reports whether it is a spot instance.
@@ -168,8 +170,8 @@ func (s *Store) create(w writing, provider string, request LaunchRequest) (Recor
 		Region: s.config.Region.Name, Zone: zone.Name, ZoneID: zone.ID,
 		Provider: provider, LaunchTime: s.config.Now().UTC().Truncate(time.Millisecond),
 		Type: request.Type, DiskSize: request.DiskSize, HopLimit: request.HopLimit, ImageID: request.ImageID, Scaled: request.Scaled, Spot: request.Spot, Lifecycle: request.Lifecycle,
-		SimulatePods: request.SimulatePods,
-		VPC:          subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
+		SimulatePods: request.SimulatePods, Key: request.Key,
+		VPC: subnet.VPC, Subnet: subnet.ID, PodRange: grant.PodRange, Cluster: request.Cluster,
 	}
 	if request.OwnIDs {
 		if record.IDs, err = s.chooseIDs(); err != nil {

@@ -51,7 +51,6 @@ func (r *groups) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if !deleting {
 		before := group.DeepCopy()
 		if controllerutil.AddFinalizer(group, v1alpha1.FinalizerNodeGroup) {
-			r.reportKept(group) // before the write: a service that is killed in between reports it again
 			if err := r.management.Patch(ctx, group, lockedPatch(before)); err != nil {
 				return again(fmt.Errorf("adding the finalizer: %w", err))
 			}
@@ -359,7 +358,10 @@ func newMachine(config Config, group *v1alpha1.NodeGroup, profile, subnet string
 	machine.Spec.Labels, machine.Spec.Taints, machine.Spec.LaunchTemplate = spec.Labels, spec.Taints, spec.Launched()
 	machine.Spec.DiskSize = spec.EKS.DiskSize
 	if template := machine.Spec.LaunchTemplate; template != nil {
-		machine.Spec.SecurityGroupIDs, machine.Spec.Tags = template.SecurityGroupIDs, template.Tags
+		machine.Spec.SecurityGroupIDs, machine.Spec.Tags, machine.Spec.KeyName = template.SecurityGroupIDs, template.Tags, template.KeyName
+	}
+	if access := spec.EKS.RemoteAccess; access != nil && machine.Spec.KeyName == "" {
+		machine.Spec.KeyName = access.EC2SSHKey
 	}
 	return machine, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/aws/ami"
+	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/network/clusternetwork/clusternetworktest"
 	"muster.dev/muster/internal/platform/release"
 )
@@ -400,16 +401,52 @@ func TestGroupWithASlug(t *testing.T) {
 	}
 }
 
-// remoteAccess of EKS's API does nothing here. An Event says so when the group is made, once.
-func TestSettingsWithoutEffect(t *testing.T) {
-	group := newTestGroup(0)
-	group.Spec.EKS.RemoteAccess = &v1alpha1.NodeGroupRemoteAccess{EC2SSHKey: "mine"}
+// New machines have the key pair that the launch template names, or else remoteAccess of EKS's API.
+func TestKeyName(t *testing.T) {
+	for name, test := range map[string]struct{ access, template, want string }{
+		"nobody names one": {}, "remoteAccess": {"mine", "", "mine"}, "the template": {"", "its", "its"}, "both, as kubectl can": {"mine", "its", "its"},
+	} {
+		group := newTestGroup(1)
+		group.Spec.LaunchTemplate.KeyName = test.template
+		if test.access != "" {
+			group.Spec.EKS.RemoteAccess = &v1alpha1.NodeGroupRemoteAccess{EC2SSHKey: test.access}
+		}
+		w := newWorld(t, newTestCluster(), group, newKeyPair("key-1", "its"), newKeyPair("key-2", "mine"))
+		mustReconcile(t, w.groups(), "workers")
+		machines := w.list(t)
+		if len(machines) != 1 || machines[0].Spec.KeyName != test.want {
+			t.Fatalf("%s: machines %+v, want one with key pair %q", name, machines, test.want)
+		}
+		mustReconcile(t, w.machines(), machines[0].Name)
+		want := machine.Key{}
+		if test.want != "" {
+			want = machine.Key{Name: test.want, Public: publicKey}
+		}
+		if got := w.provider.request.Key; got != want {
+			t.Errorf("%s: launched with %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+
+// newKeyPair is a key pair as EC2's API keeps it.
+func newKeyPair(id, name string) *v1alpha1.AWSRecord {
+	r := &v1alpha1.AWSRecord{ObjectMeta: metav1.ObjectMeta{Name: id}}
+	r.Spec.Type = "key-pair"
+	r.Spec.Data.Raw = fmt.Appendf(nil, `{"name":%q,"type":"ed25519","fingerprint":"","publicKey":%q}`, name, publicKey)
+	return r
+}
+
+// A key pair that is gone keeps a machine from its first launch, and says so.
+func TestKeyPairGone(t *testing.T) {
+	group := newTestGroup(1)
+	group.Spec.LaunchTemplate.KeyName = "gone"
 	w := newWorld(t, newTestCluster(), group)
 	mustReconcile(t, w.groups(), "workers")
-	mustReconcile(t, w.groups(), "workers")
-	events := strings.Join(w.events.list, "\n")
-	if want := "Warning NoEffect: remoteAccess with key pair mine"; strings.Count(events, want) != 1 {
-		t.Errorf("events %s, want one %q", events, want)
+	m := w.list(t)[0]
+	if _, err := w.machines().Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: m.Name}}); err == nil || !strings.Contains(err.Error(), "the key pair 'gone' does not exist") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -20,9 +20,11 @@ import (
 	"muster.dev/muster/internal/certificates/token"
 	"muster.dev/muster/internal/machine/hostroot"
 	"muster.dev/muster/internal/machine/joinlog"
+	"muster.dev/muster/internal/machine/loginkey"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/machine/nodegroupspec"
 	"muster.dev/muster/internal/machine/power"
+	"muster.dev/muster/internal/node/sshserver"
 	"muster.dev/muster/internal/plane/readiness"
 )
 
@@ -66,15 +68,8 @@ func (r *machines) launch(
 			}
 			data = rendered
 		}
-		request := machine.LaunchRequest{
-			ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: subnetOf(m, r.Network.SubnetIDs()),
-			Type: m.Spec.Type(), DiskSize: int(m.Spec.Disk()), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
-			ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot, Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
-			OwnIDs:   nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
-			HostRoot: allowed, SimulatePods: m.Spec.SimulatePods,
-			PodSubnetIDs: r.Network.PodSubnetIDs(), NamePrefix: namePrefix(m),
-		}
-		if request.Avoid, err = named(ctx, r.cluster, m, was); err != nil {
+		request, err := launchRequest(ctx, r, m, was, data, allowed)
+		if err != nil {
 			return was, err
 		}
 		instance, err := provider.Launch(ctx, request)
@@ -96,9 +91,34 @@ func (r *machines) launch(
 	if instance.LaunchTime.IsZero() {
 		instance.LaunchTime = started
 	}
+	recordLaunch(r, m, was, instance)
+	return instance, 0, nil
+}
+
+// launchRequest is what a provider is asked for to have a machine run with some user data.
+func launchRequest(ctx context.Context, r *machines, m *v1alpha1.Machine, was machine.Instance, data []byte, hostRoot bool) (request machine.LaunchRequest, err error) {
+	request = machine.LaunchRequest{
+		ID: m.Name, UserData: data, Cluster: m.Spec.ClusterName, SubnetID: subnetOf(m, r.Network.SubnetIDs()),
+		Type: m.Spec.Type(), DiskSize: int(m.Spec.Disk()), HopLimit: int(m.Spec.Metadata().HTTPPutResponseHopLimit), SecurityGroups: r.securityGroups(m),
+		ImageID: m.Spec.ImageID, Scaled: m.Spec.NodeGroup != "" || m.Spec.ScalingGroup != nil, Spot: m.Spec.MarketType == v1alpha1.MarketSpot, Lifecycle: lifecycleOf(m), Pods: r.pods(m, data),
+		OwnIDs:   nodegroupspec.Isolation(m.Spec.Provider, m.Spec.Isolation) == v1alpha1.IsolationUserNamespace,
+		HostRoot: hostRoot, SimulatePods: m.Spec.SimulatePods,
+		PodSubnetIDs: r.Network.PodSubnetIDs(), NamePrefix: namePrefix(m),
+	}
+	if request.Key, err = loginkey.Of(ctx, r.managementLive, m, was); err != nil {
+		return request, err
+	}
+	request.Avoid, err = named(ctx, r.cluster, m, was)
+	return request, err
+}
+
+// recordLaunch records the Events of a launch that succeeded.
+func recordLaunch(r *machines, m *v1alpha1.Machine, was, instance machine.Instance) {
 	kind, reason, note := launchNote(m, was, instance)
 	r.recorder.Eventf(m, nil, kind, reason, "Launch", "%s", note)
-	return instance, 0, nil
+	if instance.NoSSHServer {
+		r.recorder.Eventf(m, nil, corev1.EventTypeWarning, loginkey.NoServer, "Launch", "nobody can log in by key pair %s: %s", m.Spec.KeyName, sshserver.Missing)
+	}
 }
 
 // namePrefix begins the private DNS name of a machine: fargate- on Fargate, as on EKS.

@@ -64,6 +64,8 @@ type agent struct {
 
 	credential credential
 
+	shell bool // people log in to this machine by SSH; set before anything but the agent runs
+
 	becoming sync.Mutex
 	booted   bool            // it has become a node since it was booted
 	said     map[step]string // the message of each step that is in the log already
@@ -98,8 +100,11 @@ func Run(ctx context.Context, config Config) error {
 		<-ctx.Done()
 		return err
 	}
-	if a.identify(ctx) && a.configure(ctx) {
-		a.work(ctx)
+	if a.identify(ctx) {
+		serveSSH(ctx, a)
+		if a.configure(ctx) {
+			a.work(ctx)
+		}
 	}
 	a.shutdown(context.WithoutCancel(ctx))
 	return nil
@@ -128,11 +133,14 @@ func (a *agent) prepare() (err error) {
 	return err
 }
 
+// pollMetadata is the time between two questions to an instance metadata service that does not answer.
+const pollMetadata = 100 * time.Millisecond
+
 // identify asks for the machine's identity, until there is an answer. Nothing else knows: a name or an address out of
 // user data would be what its author likes.
 func (a *agent) identify(ctx context.Context) bool {
 	var said string
-	return poll(ctx, 100*time.Millisecond, func() bool {
+	return poll(ctx, pollMetadata, func() bool {
 		identity, err := a.metadata.Identity(ctx)
 		if err != nil {
 			if err.Error() != said {
@@ -195,7 +203,9 @@ func (a *agent) work(ctx context.Context) {
 		return
 	}
 	a.kubelet.args = func() []string {
-		return render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
+		args := render.KubeletArgs(a.current(), a.self(), render.MachineLayout(), exists(render.PathBootstrapKubeconfig))
+		showKubeletArgs(a, args)
+		return args
 	}
 	go a.keep(ctx, a.kubelet)
 	go others()

@@ -89,7 +89,7 @@ func (a *agent) pipeline() pipeline {
 	return pipeline{
 		credential: a.credential, metadata: a.metadata, layout: render.MachineLayout(), self: a.self(), keepsName: a.booted,
 		facts: func() (render.Facts, error) { return a.facts, nil },
-		check: a.runCheck, tool: a.runTool, write: WriteFiles, say: a.say,
+		check: a.runCheck, tool: a.runTool, write: writeOn(a), say: a.say,
 	}
 }
 

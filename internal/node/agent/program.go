@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,10 @@ import (
 // program is one of the programs that make a machine a node. It is started again whenever it ends.
 type program struct {
 	name string
+	// path of the program, if it is not one of muster's.
+	path string
+	// beside says that the machine is a node without it: its failures are in its own log alone.
+	beside bool
 	// args are asked for at each start.
 	args func() []string
 	// repeats leaves out of its log what it says again and again.
@@ -51,8 +56,10 @@ func (a *agent) keep(ctx context.Context, p *program) {
 	for mayRun(ctx, a.log, diskRoot, p.name) {
 		started := time.Now()
 		well := time.AfterFunc(goodRun, func() {
-			a.over(bootreport.ProgramFails)
-			a.signs.runs(p.name)
+			if !p.beside {
+				a.over(bootreport.ProgramFails)
+				a.signs.runs(p.name)
+			}
 		})
 		err := a.once(ctx, p)
 		well.Stop()
@@ -62,7 +69,7 @@ func (a *agent) keep(ctx context.Context, p *program) {
 		if short++; time.Since(started) >= goodRun || errors.Is(err, errRestarted) || errors.Is(err, errHeld) {
 			pause, short = firstPause, 0
 		}
-		if short >= fails {
+		if short >= fails && !p.beside {
 			a.signs.fails(p.name, err)
 			a.report(bootreport.ProgramFails, fmt.Sprintf("%s ends again and again: %v%s", p.name, err, lastLines(tail(p.log(a), 0, 1))))
 		}
@@ -88,7 +95,7 @@ func (a *agent) once(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	pid, ended, err := a.reaper.start(programPath(a, p.name), p.args(), append(environment(), render.Environment(a.current(), p.name)...), output)
+	pid, ended, err := a.reaper.start(cmp.Or(p.path, programPath(a, p.name)), p.args(), append(environment(), render.Environment(a.current(), p.name)...), output)
 	_ = output.Close()
 	if err != nil {
 		return err
@@ -119,6 +126,11 @@ func (a *agent) once(ctx context.Context, p *program) error {
 func (a *agent) output(p *program) (*os.File, <-chan struct{}, error) {
 	copied := make(chan struct{})
 	log, err := openLog(p.log(a))
+	if err == nil {
+		if err = showLog(a, log); err != nil {
+			_ = log.Close()
+		}
+	}
 	if err != nil || !p.repeats {
 		close(copied)
 		return log, copied, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -47,6 +48,15 @@ func rotate(path string, limit int64) error {
 	defer func() { _ = source.Close() }()
 	old, err := os.OpenFile(path+".1", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
+		return fmt.Errorf("rotating log %s: %w", path, err)
+	}
+	if err = old.Chmod(info.Mode().Perm()); err == nil {
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok { // who may read the log may read the old one
+			err = old.Chown(int(owner.Uid), int(owner.Gid))
+		}
+	}
+	if err != nil {
+		_ = old.Close()
 		return fmt.Errorf("rotating log %s: %w", path, err)
 	}
 	_, err = io.Copy(old, source)

@@ -216,6 +216,9 @@ func (s *Server) serve(ctx context.Context, w http.ResponseWriter, path string, 
 		refuse(w, http.StatusNotFound)
 		return
 	}
+	if strings.Trim(strings.TrimPrefix(path, "latest/meta-data/"), "/") == strings.Trim(publicKeys, "/") {
+		content = "0=" + instance.KeyName
+	}
 	if strings.TrimSuffix(path, "/") != userDataPath {
 		write(w, []byte(content))
 		return

@@ -22,6 +22,8 @@ type Instance struct {
 	AccountID, ImageID string
 	// SecurityGroupIDs are those that are in force.
 	SecurityGroupIDs []string
+	// KeyName is its key pair, PublicKey the public half in OpenSSH's format; empty if it has none.
+	KeyName, PublicKey string
 	// Scaled reports whether it is of an Auto Scaling group.
 	Scaled bool
 	// Spot reports whether it is a spot instance.
@@ -61,6 +63,12 @@ const rootDevice = "/dev/xvda"
 func APIServerPath(host netip.AddrPort) string {
 	return fmt.Sprintf("muster/api-servers/%s/%d", host.Addr(), host.Port())
 }
+
+// PublicKeyPath is where latest/meta-data/ has the public key of the instance's key pair.
+const PublicKeyPath = publicKeys + "0/openssh-key"
+
+// publicKeys is the directory of public keys. Unlike any other, a list of it has the name of the key beside the number: "0=NAME".
+const publicKeys = "public-keys/"
 
 // metadata are the texts below latest/meta-data/, by path.
 func (i Instance) metadata() map[string]string {
@@ -106,6 +114,9 @@ func (i Instance) metadata() map[string]string {
 	}
 	for address, url := range i.APIServers {
 		leaves[APIServerPath(address)] = url
+	}
+	if i.PublicKey != "" {
+		leaves[PublicKeyPath] = i.PublicKey + " " + i.KeyName
 	}
 	if i.PodRange.IsValid() {
 		leaves[adapter+leafPodRange] = i.PodRange.String()

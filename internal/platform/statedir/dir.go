@@ -241,6 +241,9 @@ func (d Dir) Machine(id string) string { return d.join("machines", id) }
 // MachineDisk is the file in which a local machine's disk is, which is mounted at root in the machine's directory.
 func (d Dir) MachineDisk(id string) string { return d.join("machines", id, "disk") }
 
+// MachineRoot is where a machine's disk is, or its mount.
+func MachineRoot(d Dir, id string) string { return d.join("machines", id, "root") }
+
 // MachineLogs is where a machine keeps its logs.
 func (d Dir) MachineLogs(id string) string { return d.join("machines", id, "root", "var", "log") }
 

@@ -78,6 +78,7 @@ func (d *Directory) Lookup(address netip.Addr) (imds.Instance, error) {
 		Region: record.Region, Zone: record.Zone, ZoneID: record.ZoneID,
 		LaunchTime: record.LaunchTime, Network: description.CIDR, VPCID: d.id, SubnetID: record.Subnet, Subnet: subnetOf(description, record), PodRange: record.PodRange,
 		HopLimit: max(record.HopLimit, 1), AccountID: account.DefaultID, ImageID: record.ImageID, Scaled: record.Scaled, Spot: record.Spot, Lifecycle: record.Lifecycle,
+		KeyName: record.Key.Name, PublicKey: record.Key.Public,
 		SecurityGroupIDs: d.securityGroups(record), APIServers: d.apiServers(),
 	}, nil
 }

@@ -12,8 +12,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"muster.dev/muster/internal/node/nodeshell"
 	"muster.dev/muster/internal/node/registryhosts"
 	"muster.dev/muster/internal/node/render"
+	"muster.dev/muster/internal/node/sshserver"
 )
 
 // writeEtc writes the few files below /etc that programs expect. Other files on the machine's disk stay as they are.
@@ -55,15 +57,27 @@ func etcFiles(order bootOrder) map[string]string {
 	files := map[string]string{ //nolint:gosec // G101: names of users, without passwords
 		"aws/ca.pem":    order.Authority,
 		"aws/config":    awsConfig(record.Region, order.Services),
-		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
+		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n" + loginGroups(),
 		"hostname":      record.PrivateDNSName + "\n",
 		"hosts":         fmt.Sprintf("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n%s %s\n", record.PrivateIP, record.PrivateDNSName),
 		"machine-id":    hex.EncodeToString(id[:16]) + "\n",
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" + loginUsers(),
 		"resolv.conf":   "# The VPC's name server, which knows its machines. Pods get the cluster's.\nnameserver " + order.NameServer.String() + "\nsearch " + record.Domain + "\n",
 	}
 	return files
+}
+
+// loginUsers are who logs in by SSH, where anybody may, and whom sshd runs as until then. Neither has a password.
+func loginUsers() string {
+	return fmt.Sprintf("%s:*:%d:%[2]d:EC2 Default User:%s:/bin/bash\n%s:*:%d:%[5]d:Privilege-separated SSH:/run/sshd:/usr/sbin/nologin\n",
+		sshserver.User, sshserver.UserID, sshserver.Home, sshserver.PrivilegeUser, sshserver.PrivilegeUserID)
+}
+
+// loginGroups are theirs, and those of Amazon Linux that let the first one become root and read the journal.
+func loginGroups() string {
+	return fmt.Sprintf("wheel:x:%[1]d:%[2]s\n%[3]s:x:%[4]d:%[2]s\n%[2]s:x:%[5]d:\n%[6]s:x:%[7]d:\n",
+		nodeshell.WheelID, sshserver.User, nodeshell.JournalGroup, nodeshell.JournalID, sshserver.UserID, sshserver.PrivilegeUser, sshserver.PrivilegeUserID)
 }
 
 // pathAccountCA is the file on a machine with the authority of what the account serves.

@@ -20,6 +20,7 @@ import (
 	"muster.dev/muster/internal/machine/capacity"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/network/vpc"
+	"muster.dev/muster/internal/node/sshserver"
 	"muster.dev/muster/internal/platform/host"
 	"muster.dev/muster/internal/platform/process"
 	"muster.dev/muster/internal/platform/release"
@@ -163,7 +164,9 @@ func (p *Provider) Launch(ctx context.Context, request machine.LaunchRequest) (m
 	if err := p.boot(ctx, record, request.SecurityGroups); err != nil {
 		return machine.Instance{}, fmt.Errorf("launching machine %s: %w", request.ID, err)
 	}
-	return instanceOf(p.config.State, record, machine.Running), nil
+	instance := instanceOf(p.config.State, record, machine.Running)
+	instance.NoSSHServer = !record.Key.IsZero() && !sshserver.Installed()
+	return instance, nil
 }
 
 // instanceOf is an instance as its record says, with the size that its disk has. If the disk cannot be looked at, that is the

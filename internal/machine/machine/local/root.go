@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/node/losetup"
+	"muster.dev/muster/internal/node/nodeshell"
 )
 
 // hostRoot is where the host's root is while a machine's is being built.
@@ -38,6 +39,7 @@ func buildRoot(order bootOrder) error {
 		{"sys", mountSys},
 		{"dev", mountTerminals},
 		{"run", mountRun},
+		{"sudo", mountRaise},
 		{"etc", writeEtc},
 		{"kernel settings", ownKernelSettings},
 		{"shape", mountShape},
@@ -116,6 +118,7 @@ func link(target, path string) error {
 }
 
 // namePrograms lets muster answer to /usr/bin/aws-iam-authenticator, which the kubeconfig of EKS's nodes names, and on a
+// machine that people log in to systemctl, journalctl and sudo, on a
 // machine with ids of its own to /usr/sbin/losetup, since the host's asks a driver that does not answer there. /usr is
 // the host's, so a directory with that name alone is laid over it: whoever comes from a pod has the pod's PATH. Where
 // overlays cannot be had (a host that is itself on two of them) the authenticator goes by its name below /etc/eks only,
@@ -124,7 +127,11 @@ func namePrograms(order bootOrder) error {
 	if err := os.MkdirAll("/etc/eks", 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
 		return err
 	}
-	if err := errors.Join(link(ownProgram, "/etc/eks/aws-iam-authenticator"), layOver("/usr/bin", namesDir, "aws-iam-authenticator")); err != nil {
+	names := []string{"aws-iam-authenticator"}
+	if !order.Record.Key.IsZero() {
+		names = append(names, nodeshell.Systemctl, nodeshell.Journalctl, nodeshell.Sudo)
+	}
+	if err := errors.Join(link(ownProgram, "/etc/eks/aws-iam-authenticator"), layOver("/usr/bin", namesDir, names...)); err != nil {
 		return err
 	}
 	if !order.Record.IDs.Own() {
@@ -133,13 +140,15 @@ func namePrograms(order bootOrder) error {
 	return layOver("/usr/sbin", adminNamesDir, losetup.Program)
 }
 
-// layOver lays a name of muster's over a directory of the host's.
-func layOver(dir, names, program string) error {
+// layOver lays names of muster's over a directory of the host's.
+func layOver(dir, names string, programs ...string) error {
 	if err := os.MkdirAll(names, 0o755); err != nil { //nolint:gosec // G301: the machine's own root; its parent is private
 		return err
 	}
-	if err := link(ownProgram, filepath.Join(names, program)); err != nil {
-		return err
+	for _, program := range programs {
+		if err := link(ownProgram, filepath.Join(names, program)); err != nil {
+			return err
+		}
 	}
 	_ = unix.Mount("overlay", dir, "overlay", unix.MS_RDONLY|unix.MS_NODEV, "lowerdir="+names+":"+dir)
 	return nil
