@@ -81,7 +81,7 @@ get their certificates and turn Ready with nobody's help.`,
 	add(groupMain, service.NewUpCommand(o), service.NewDownCommand(o), service.NewStatusCommand(o), explain.NewCommand(o), console.NewCommand(o), mcp.NewCommand(o), tools.NewKubeconfigCommand(o), tools.NewEnvCommand(o), tools.NewOIDCCommand(o), certs.NewCommand(o), csr.NewCommand(o), token.NewCommand(o), auth.NewCommand(o), image.NewCommand(o), objects.NewLogsCommand(o), service.NewVersionCommand(o))
 	add(groupMain, service.NewServiceCommand(o))
 	add(groupMain, join.NewCommand(o), join.NewLeaveCommand(o))
-	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewUpgradeCommand(o), objects.NewRolloutCommand(o), objects.NewZonalShiftCommand(o), objects.NewDeleteCommand(o), objects.NewDefragmentCommand(o), objects.NewDrillCommand(o), objects.NewExecCommand(o))
+	add(groupObjects, objects.NewGetCommand(o), objects.NewCreateCommand(o), objects.NewScaleCommand(o), objects.NewUpgradeCommand(o), objects.NewRolloutCommand(o), objects.NewZonalShiftCommand(o), objects.NewDeleteCommand(o), objects.NewDefragmentCommand(o), objects.NewDrillCommand(o), objects.NewExecCommand(o), objects.NewSSHCommand(o))
 	add(groupParts, service.NewServeCommand(o), service.NewCertificateControllerCommand(), authenticator.NewCommand(), podwebhook.NewCommand(), node.NewCommand(o))
 	for _, hidden := range []*cobra.Command{service.NewGuardCommand(o), service.NewVPCCommand(), service.NewBalancerCommand(), service.NewSimulatorCommand(), service.NewRegistryCommand()} {
 		hidden.Hidden = true

@@ -25,6 +25,7 @@ func TestWrongNumbersOfArguments(t *testing.T) {
 		"upgrade addon":              `NAME is missing; usage: muster upgrade addon NAME [flags]`,
 		"delete machine":             `NAME is missing; usage: muster delete machine NAME... [flags]`,
 		"exec":                       `MACHINE is missing; usage: muster exec MACHINE [-- COMMAND [ARG...]] [flags]`,
+		"ssh":                        `MACHINE is missing; usage: muster ssh MACHINE [-- COMMAND [ARG...]] [flags]`,
 		"join a:1 b:2":               `"b:2" is one argument too many: muster join takes HOST:PORT; usage: muster join [HOST:PORT] [flags]`,
 		"logs etcd kubelet":          `"kubelet" is one argument too many: muster logs takes COMPONENT | MACHINE; usage: muster logs [COMPONENT | MACHINE] [flags]`,
 		"token delete":               `ID|TOKEN is missing; usage: muster token delete ID|TOKEN... [flags]`,

@@ -252,6 +252,15 @@ var shownBySysfs = []string{"loop-files"}
 // nothingGetsOut runs test/escape on a machine, as its root, as that with each single right and with none, and as root
 // of one more namespace: 44 in all.
 func nothingGetsOut(t *testing.T, i *installation) {
+	running, err := local.Running(i.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothingGetsOutBy(t, i, "exec", slices.Sorted(maps.Keys(running))[0], "--")
+}
+
+// nothingGetsOutBy tries to get out of a machine, on which muster runs a command as root by some arguments.
+func nothingGetsOutBy(t *testing.T, i *installation, enter ...string) {
 	planted, err := prize.Plant(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -266,24 +275,18 @@ func nothingGetsOut(t *testing.T, i *installation) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the program: %v\n%s", err, out)
 	}
-	running, err := local.Running(i.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := slices.Sorted(maps.Keys(running))[0]
 	file, err := os.Open(program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	copied := i.command(t.Context(), "exec", id, "--", "sh", "-c", "cat >/root/escape && chmod 700 /root/escape")
+	copied := i.command(t.Context(), slices.Concat(enter, []string{"sh", "-c", "cat >/root/escape && chmod 700 /root/escape"})...)
 	copied.Stdin = file
 	if out, err := copied.CombinedOutput(); err != nil {
 		t.Fatalf("copying it: %v\n%s", err, out)
 	}
 	planted.Map.Disk = "/root"
-	args := append([]string{"exec", id, "--", "/root/escape"}, planted.Map.Args()...)
-	out, talk, runErr := i.try(append(args, "-o", "json", "-rights", "each")...)
+	out, talk, runErr := i.try(slices.Concat(enter, []string{"/root/escape"}, planted.Map.Args(), []string{"-o", "json", "-rights", "each"})...)
 	all, err := verdict.Read(strings.NewReader(out))
 	if err != nil || len(all) == 0 {
 		t.Fatalf("it did not run to its end: %v, %v\n%s", runErr, err, talk)

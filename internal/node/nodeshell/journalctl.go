@@ -20,8 +20,9 @@ import (
 
 const (
 	logDir = "/var/log"
-	// JournalID is the number of the group that may read the logs of programs, and JournalGroup its name, as on Amazon Linux.
-	JournalID    = 190
+	// JournalID is the number of the group that may read the logs of programs, as on Amazon Linux.
+	JournalID = 190
+	// JournalGroup is the name of that group.
 	JournalGroup = "systemd-journal"
 	// atItsEnd is how many lines journalctl -e shows.
 	atItsEnd = 1000
@@ -160,10 +161,10 @@ func (s System) RunJournalctl(ctx context.Context, args []string, host string) e
 		out = s.Out
 	}
 	err = logs.Copy(ctx, out, logs.Config{Sources: []logs.Source{{Path: path, Older: []string{path + ".1"}, Location: time.UTC}}, Tail: o.lines, Follow: o.follow})
-	if ctx.Err() != nil {
-		return nil
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("showing the log of %s: %w", o.unit, err)
 	}
-	return err
+	return nil
 }
 
 // journal writes lines as the journal shows them: time, host, program and process before each.

@@ -23,8 +23,9 @@ const (
 	// Port is where it listens.
 	Port = 22
 
-	// User is who logs in, as on EC2's machines of Amazon Linux; UserID is the user's number and that of its group.
-	User   = "ec2-user"
+	// User is who logs in, as on EC2's machines of Amazon Linux.
+	User = "ec2-user"
+	// UserID is the user's number and that of its group.
 	UserID = 1000
 	// PrivilegeUser is who sshd is before somebody has logged in; PrivilegeUserID is its number, Fedora's.
 	PrivilegeUser   = "sshd"
