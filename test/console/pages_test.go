@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"muster.dev/muster/internal/console/blueprint"
 	"muster.dev/muster/internal/console/pageserver/pageservertest"
 )
 
@@ -23,7 +24,20 @@ func pages() map[string]string {
 		"machine-joining": "/machines/" + pageservertest.Joining, "filtered": "/?q=gpu",
 		"logs": "/logs", "logs-chart": logs("stats count(*) as requests, max(n) by bin(5m), verb"), "logs-rows": logs("fields @timestamp, verb, @message"), "logs-mistake": logs("fields verb\n| filtre verb = 'get'"),
 		"logs-none": logs("filter verb = 'none'"),
+		"new":       "/new", "new-group": "/new?cluster=home", "new-wrong": "/new?request=t&groups=1&name=-", "new-filled": filled(),
 	}
+}
+
+// filled is the form of a new cluster with two node groups.
+func filled() string {
+	values := blueprint.Filled("", "once", []string{pageservertest.SubnetA, pageservertest.SubnetB})
+	for name, value := range map[string]string{
+		"name": "blue", "roleArn": pageservertest.ClusterRole, "groups": "2", "nodeGroups[1].name": "batch", "nodeGroups[1].instanceTypes": "t3.small, t3.medium", "nodeGroups[1].maxSize": "8",
+		"nodeGroups[1].diskSize": "40", "nodeGroups[1].labels": "pool=batch",
+	} {
+		values.Set(name, value)
+	}
+	return "/new?" + values.Encode()
 }
 
 // logs is the page with the answer of a query about the events of pageservertest.Requests.
@@ -34,7 +48,7 @@ func logs(query string) string {
 // ready waits until a page is current, or is one that nothing keeps current.
 func (s *site) ready() {
 	s.t.Helper()
-	s.until(`document.querySelector(".live.on, #ask") !== null`)
+	s.until(`document.querySelector(".live.on, #ask, #new") !== null`)
 }
 
 // axe is the library that looks for barriers (npm: axe-core), which make console-test fetches.
@@ -80,7 +94,7 @@ func TestPagesWithoutBarriers(t *testing.T) {
 func TestHostileTextsDoNothing(t *testing.T) {
 	s := open(t, pageservertest.Hostile(), pageservertest.EvilLine)
 	s.source.Kept = pageservertest.HostileRequests()
-	for _, path := range []string{"/", "/certificates", "/access", "/changes", "/machines/" + url.PathEscape(pageservertest.Evil), "/?q=" + url.QueryEscape(pageservertest.Evil), logs("fields @message, @logStream, verb"), logs("stats count(*) by bin(5m), verb"), logs(pageservertest.Evil)} {
+	for _, path := range []string{"/", "/certificates", "/access", "/changes", "/machines/" + url.PathEscape(pageservertest.Evil), "/?q=" + url.QueryEscape(pageservertest.Evil), logs("fields @message, @logStream, verb"), logs("stats count(*) by bin(5m), verb"), logs(pageservertest.Evil), "/new?" + url.Values{"request": {pageservertest.Evil}, "groups": {"1"}, "name": {pageservertest.Evil}, "nodeGroups[0].labels": {pageservertest.Evil}, "nodeGroups[0].name": {pageservertest.Evil}}.Encode()} {
 		s.do(chromedp.Navigate(s.address + path))
 		s.ready()
 		if strings.HasPrefix(path, "/machines/") {
@@ -167,6 +181,32 @@ func TestQueryByKeys(t *testing.T) {
 	s.until(`document.activeElement.matches(".rows tr")`)
 	if got := value[string](s, `document.querySelector("#same .copy").dataset.copy`); got != "muster logs query --cluster=home --start=2026-11-20T11:00:00Z --end=2026-11-20T12:00:00Z \"filter n < 5\n| display n\"" {
 		t.Errorf("the command is %s", got)
+	}
+	s.quiet()
+}
+
+// The texts of a new cluster follow what is typed, without a move of the focus, are copied, and what they say is made.
+func TestNewCluster(t *testing.T) {
+	s := open(t, pageservertest.World())
+	s.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("n"))
+	s.until(`location.pathname === "/new" && document.querySelector("#new") !== null`)
+	s.do(chromedp.SendKeys("#name", "-", chromedp.ByQuery))
+	s.until(`document.querySelector("#name-note .wrong-field") !== null && document.querySelectorAll("#texts pre").length === 0 && document.activeElement.id === "name"`)
+	s.do(chromedp.SendKeys("#name", kb.Backspace+"blue", chromedp.ByQuery))
+	s.until(`document.querySelector("#name-note .wrong-field") === null && document.querySelector("#text-manifest pre")?.textContent.includes("name: blue") && new URL(location).searchParams.get("name") === "blue"`)
+	s.do(chromedp.Click("button[name=groups]", chromedp.ByQuery))
+	s.until(`document.querySelector("#group-1") !== null && document.querySelector("#name").value === "blue"`)
+	s.do(chromedp.SendKeys("#nodeGroups-1-name", "batch", chromedp.ByQuery), chromedp.SendKeys("#nodeGroups-1-instanceTypes", "t3.small", chromedp.ByQuery),
+		chromedp.SendKeys("#nodeGroups-1-maxSize", "3", chromedp.ByQuery), chromedp.SendKeys("#nodeGroups-1-diskSize", "20", chromedp.ByQuery))
+	s.until(`document.querySelector("#text-aws .copy")?.dataset.copy.includes("--nodegroup-name batch")`)
+	s.source.Waits = true
+	s.do(chromedp.Click("#create", chromedp.ByQuery))
+	s.until(`document.querySelector("#outcome .wait") !== null`)
+	s.shoot("new-waiting")
+	s.source.Done()
+	s.until(`document.querySelector("#outcome") !== null && document.querySelector("#outcome .wait") === null`)
+	if plans := s.source.Made(); len(plans) < 2 || plans[0].Token == "" || plans[0].Token != plans[1].Token || len(plans[0].Groups) != 2 || plans[0].Name != "blue" {
+		t.Errorf("made: %+v", plans)
 	}
 	s.quiet()
 }

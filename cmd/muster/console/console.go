@@ -23,8 +23,11 @@ import (
 	"muster.dev/muster/cmd/muster/explain"
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
+	"muster.dev/muster/internal/aws/account"
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/explain/readaudit"
+	"muster.dev/muster/internal/platform/programs"
+	"muster.dev/muster/internal/platform/statedir"
 )
 
 // consoleCommand holds the flags of "muster console".
@@ -37,8 +40,9 @@ type consoleCommand struct {
 	// show has the user's browser show a file.
 	show func(ctx context.Context, file string) error
 
-	port int
-	open bool
+	port     int
+	open     bool
+	readOnly bool
 }
 
 // NewCommand returns "muster console".
@@ -52,8 +56,9 @@ func (c *consoleCommand) command() *cobra.Command {
 		Short: "Show clusters, machines, certificates, access, changes and logs on pages in a browser, until interrupted",
 		Long: `Serve pages about the installation to a browser on this host, until the command is interrupted: the clusters with their machines by
 zone and all that is wrong now, each machine with its join in milliseconds and why it is as it is, certificates with the outcome of each
-rule, who becomes whom and who was refused, changes with their steps, and the answers of log queries. Pages stay current. Nothing is changed
-by them, and each has the command that says the same.
+rule, who becomes whom and who was refused, changes with their steps, and the answers of log queries. Pages stay current, and each has the
+command that says the same. One page makes clusters and node groups, as muster create does; with --read-only there is none, and nothing is
+changed.
 
 The command prints an address that is good once, for ten minutes. Enter on a terminal prints another one. The console listens on a
 loopback address of its own, which is another one each time. From elsewhere, lead a port there and open the same address at localhost:
@@ -64,11 +69,13 @@ What is read is read with the rights of the user who runs the command, and writt
 as JSON under /api/. More: docs/console.md.`,
 		Example: `  muster console
   muster console --open
+  muster console --read-only
   muster console --cluster blue --port 8443`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	cmd.Flags().IntVar(&c.port, "port", 0, "port to listen on; 0 for one that is free")
 	cmd.Flags().BoolVar(&c.open, "open", false, "have the browser of this desktop open the console")
+	cmd.Flags().BoolVar(&c.readOnly, "read-only", false, "make nothing: no page and no request that makes clusters or node groups")
 	return cmd
 }
 
@@ -88,11 +95,11 @@ func (c *consoleCommand) run(ctx context.Context) error {
 	}
 	record, by := readaudit.Of(dir), readaudit.Self()
 	server, err := pageserver.New(pageserver.Config{
-		Source: &source{Options: c.Options, planes: c.planes, asker: asker, dir: dir, now: c.now, recorded: loadRecorded, entries: c.entries},
+		Source: &source{Options: c.Options, planes: c.planes, asker: asker, dir: dir, now: c.now, recorded: loadRecorded, entries: c.entries, euid: os.Geteuid(), binDir: programs.Dir},
 		Record: func(client, request string) error {
 			return record.Add(readaudit.Read{Time: c.now().UTC(), By: by, With: "muster console", Client: client, Command: request})
 		},
-		Flags: c.flags(), Logger: slog.New(slog.NewTextHandler(c.Err, nil)), Now: c.now,
+		Flags: c.flags(), Region: regionOf(dir), ReadOnly: c.readOnly, Logger: slog.New(slog.NewTextHandler(c.Err, nil)), Now: c.now,
 	})
 	if err != nil {
 		return err
@@ -118,6 +125,15 @@ func (c *consoleCommand) run(ctx context.Context) error {
 		}()
 	}
 	return server.Serve(ctx, listener)
+}
+
+// regionOf is the region of the account; empty if it cannot be read, which other commands say.
+func regionOf(dir statedir.Dir) string {
+	own, err := account.Read(dir)
+	if err != nil {
+		return ""
+	}
+	return own.Region.Name
 }
 
 // flags are those that other commands need to be about the same installation.

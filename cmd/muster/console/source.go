@@ -53,6 +53,10 @@ type source struct {
 	// entries connects to the cluster that the options choose, for the kinds that say who gets in.
 	entries func(o *terminal.Options) (*kinds.Client, error)
 
+	euid int
+	// binDir finds the programs that are built.
+	binDir func() (string, error)
+
 	mu       sync.Mutex
 	record   map[string]kept // by the spec.name of the cluster
 	refusals keptRefusals
@@ -117,6 +121,9 @@ func (s *source) Read(ctx context.Context) (pageserver.Reading, error) {
 	}
 	if f.Subnets, err = s.subnets(ctx); err != nil {
 		unseen("the zones of machines", err)
+	}
+	if err := s.choices(ctx, &f); err != nil {
+		unseen("what a new cluster can have", err)
 	}
 	if f.Associations, err = s.associations(ctx, answers); err != nil {
 		unseen("the roles of pods", err)

@@ -35,6 +35,7 @@ func functions() template.FuncMap {
 		},
 		"state": state, "role": roleName, "usable": usable, "checkable": checkable, "concrete": concrete, "refusalAnchor": refusalAnchor,
 		"rfc": rfc, "number": number, "thousands": thousands, "sinces": sinces, "examples": examples,
+		"input": newInput, "newGroup": newGroup,
 		"most": most, "sum": func(a, b int) int { return a + b },
 		"share": func(most, n int) int { return n * 98 / most }, "rest": func(most, a, b int) int { return 99 - a*98/most - b*98/most },
 	}

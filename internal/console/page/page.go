@@ -32,6 +32,7 @@ const (
 	Access       = "access"
 	Changes      = "changes"
 	Logs         = "logs"
+	NewCluster   = "new"
 	plainPage    = "plain"
 )
 
@@ -49,6 +50,9 @@ type Frame struct {
 	At time.Time
 	// Flags are those that commands need to be about the same installation, such as --state-dir=/srv/muster.
 	Flags []string
+	// ReadOnly reports whether the console makes nothing, and Viewer names whose rights it has.
+	ReadOnly bool
+	Viewer   string
 }
 
 // Plain is a page of a few words, without the parts that need a session.
@@ -92,7 +96,7 @@ type link struct {
 // New reads the templates and files.
 func New() (*Pages, error) {
 	p := &Pages{templates: map[string]*template.Template{}, assets: map[string]Asset{}, paths: map[string]string{}}
-	for _, name := range []string{Overview, Machine, Certificates, Access, Changes, Logs, plainPage} {
+	for _, name := range []string{Overview, Machine, Certificates, Access, Changes, Logs, NewCluster, plainPage} {
 		t, err := template.New(name).Funcs(functions()).ParseFS(templateFiles, "templates/document.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the template of the page %s: %w", name, err)
@@ -176,13 +180,17 @@ func (d document) Asset(file string) string { return d.paths[file] }
 
 // Pages are the entries of the navigation.
 func (d document) Pages() []link {
-	return []link{
+	all := []link{
 		{"Overview", "/", d.Name == Overview},
 		{"Certificates", "/certificates", d.Name == Certificates},
 		{"Access", "/access", d.Name == Access},
 		{"Changes", "/changes", d.Name == Changes},
 		{"Logs", "/logs", d.Name == Logs},
 	}
+	if !d.ReadOnly {
+		all = append(all, link{"New", "/new", d.Name == NewCluster})
+	}
+	return all
 }
 
 // ClusterCommand is a command line about one cluster; about that of the flags, if the name is empty.

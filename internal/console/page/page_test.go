@@ -4,6 +4,7 @@ package page_test
 
 import (
 	"flag"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,12 +56,14 @@ func TestPages(t *testing.T) {
 		"overview.html": {page.Overview, view.NewOverview(f, "")}, "filtered.html": {page.Overview, view.NewOverview(f, "gpu")}, "empty.html": {page.Overview, view.NewOverview(view.Facts{At: f.At}, "")},
 		"refused.html": {page.Machine, refused}, "ready.html": {page.Machine, ready},
 		"logs.html": {page.Logs, view.NewLogs(f, view.LogForm{Since: "2h"}, nil, nil)}, "answer.html": {page.Logs, answer(t, f)},
-		"mistake.html":      {page.Logs, mistake(f)},
+		"mistake.html": {page.Logs, mistake(f)},
+		"new.html":     {page.NewCluster, created(t, f, "")}, "new-wrong.html": {page.NewCluster, created(t, f, "request=t&groups=1&name=-&nodeGroups[0].minSize=x&nodeGroups[0].labels=a")},
+		"new-group.html":    {page.NewCluster, created(t, f, "cluster=home")},
 		"certificates.html": {page.Certificates, view.NewCertificates(f, "")}, "changes.html": {page.Changes, view.NewChanges(f)},
 		"access.html": {page.Access, view.NewAccess(f, "")}, "access-filtered.html": {page.Access, view.NewAccess(f, "nobody has it")},
 	} {
 		t.Run(file, func(t *testing.T) {
-			html, shown, err := pages.Part(page.Frame{Name: c.name, At: f.At, Flags: []string{"--state-dir=/srv/it's"}}, c.view)
+			html, shown, err := pages.Part(page.Frame{Name: c.name, At: f.At, Token: "the-token", Flags: []string{"--state-dir=/srv/it's"}}, c.view)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,6 +97,20 @@ func answer(t *testing.T, f view.Facts) view.Logs {
 	a := &view.LogAnswer{Cluster: "home", LogGroup: "/aws/eks/home/cluster", LogTypes: []string{"audit"}, Start: f.At.Add(-time.Hour), End: f.At}
 	a.SetResult(result, 6)
 	return view.NewLogs(f, form, query, a)
+}
+
+// created is the form of a new cluster or node group with the values of an address.
+func created(t *testing.T, f view.Facts, query string) view.Create {
+	t.Helper()
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := view.NewCreate(f, "us-east-1", values, "once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // mistake is the page of logs with a query that cannot be read.

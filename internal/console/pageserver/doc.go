@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pageserver serves the console to a person's browser, over HTTP on a loopback address: pages, the same as JSON, a
-// stream of events that keeps pages current. It reads, and changes nothing of an installation.
+// stream of events that keeps pages current. It reads, and makes what one page asks for, unless it is read-only.
 //
 // It trusts what the command gives it: a Source that reads with the rights of the user who runs the command. It trusts
 // nobody who connects, since every user of the host reaches a loopback address:

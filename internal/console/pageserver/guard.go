@@ -56,9 +56,17 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.refuse(w, r, http.StatusForbidden, "Another site asked", "The console answers its own pages alone.")
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		r.Body = http.MaxBytesReader(w, r.Body, most(r.URL.Path))
 		next.ServeHTTP(w, r)
 	})
+}
+
+// most is how large the body of a request for a path may be.
+func most(path string) int64 {
+	if path == "/new" || path == "/api/clusters" || path == "/api/nodegroups" {
+		return mostPlan
+	}
+	return mostBody
 }
 
 // loopback reports whether the host of a request is this host's own. A name that somebody else made to lead here is not.
@@ -99,7 +107,7 @@ func (s *Server) within(next http.HandlerFunc) http.Handler {
 			s.refuse(w, r, http.StatusUnauthorized, "No session", "The console opens by the address that this command prints. An address is good once.")
 			return
 		}
-		if err := s.Record(client(r), r.Method+" "+r.URL.RequestURI()); err != nil {
+		if err := s.record(r, r.Method+" "+r.URL.RequestURI()); err != nil {
 			s.refuse(w, r, http.StatusServiceUnavailable, "Nothing is shown", err.Error())
 			return
 		}
@@ -108,6 +116,23 @@ func (s *Server) within(next http.HandlerFunc) http.Handler {
 		defer context.AfterFunc(session.ctx, cancel)() //nolint:contextcheck // the session's life is not the request's
 		next(w, r.WithContext(ctx))
 	})
+}
+
+// record writes down a request before anything is read or made for it.
+func (s *Server) record(r *http.Request, what string) error { return s.Record(client(r), what) }
+
+// viewer names whose rights a request has.
+func (s *Server) viewer(*http.Request) string { return "the user of the command" }
+
+// frame completes a page's frame for the viewer of a request.
+func (s *Server) frame(r *http.Request, f page.Frame) page.Frame {
+	f.Flags, f.Token, f.ReadOnly, f.Viewer = s.Flags, sessionOf(r).token, s.ReadOnly, s.viewer(r)
+	return f
+}
+
+// seen is what the viewer of a request may see of a reading that is at most so old.
+func (s *Server) seen(r *http.Request, age time.Duration) (held, error) {
+	return s.keeper.younger(r.Context(), age)
 }
 
 // client is what a browser says of itself.

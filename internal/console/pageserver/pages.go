@@ -86,10 +86,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	if session, ok := r.Context().Value(sessionKey{}).(session); ok {
-		frame.Token = session.token
-	}
-	html, err := s.pages.Whole(frame, shown)
+	html, err := s.pages.Whole(s.frame(r, frame), shown)
 	if err != nil {
 		s.fail(w, r, err)
 		return

@@ -173,11 +173,7 @@ func (s *Server) queryPage(w http.ResponseWriter, r *http.Request) {
 			shown = view.NewLogs(facts, form, query, answer)
 		}
 	}
-	frame := page.Frame{Name: page.Logs, Title: "Logs", At: facts.At, Flags: s.Flags}
-	if session, ok := r.Context().Value(sessionKey{}).(session); ok {
-		frame.Token = session.token
-	}
-	html, err := s.pages.Whole(frame, shown)
+	html, err := s.pages.Whole(s.frame(r, page.Frame{Name: page.Logs, Title: "Logs", At: facts.At}), shown)
 	if err != nil {
 		s.fail(w, r, err)
 		return

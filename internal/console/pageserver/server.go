@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"muster.dev/muster/internal/console/blueprint"
 	"muster.dev/muster/internal/console/page"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/explain/diagnosis"
@@ -28,6 +29,8 @@ const (
 	idleTime = time.Minute
 	// mostHeader is how large a request's header may be, and mostBody its body, in bytes.
 	mostHeader, mostBody = 16 << 10, 4 << 10
+	// mostPlan is how large the body of a request may be that makes a cluster or a node group.
+	mostPlan = 32 << 10
 	// mostConnections and mostStreams are how many there may be at once.
 	mostConnections, mostStreams = 64, 16
 )
@@ -47,6 +50,9 @@ type Source interface {
 	// Query answers a query about the kept logs of a cluster, whose Logs it fills in. Cluster is empty where there is only one. It wraps
 	// ErrNotFound where there is no such cluster; where no log store listens it fails with a *logquery.NoStoreError.
 	Query(ctx context.Context, cluster string, question logquery.Question) (LogAnswer, error)
+	// Create makes what a blueprint without problems says, and leaves alone what is there already and the same. It fails with a
+	// *RefusedError where the viewer may not, or where something of it cannot be; it has made what it returns even if it fails.
+	Create(ctx context.Context, plan blueprint.Blueprint) (view.Made, error)
 }
 
 // Reading is what a Source read at a moment. Its methods may be called at the same time.
@@ -56,15 +62,19 @@ type Reading interface {
 	Explain(ctx context.Context, kind, name string) (diagnosis.Report, error)
 }
 
-// Config is what a server needs. All fields are required but Flags.
+// Config is what a server needs. All fields are required but Flags, Region and ReadOnly.
 type Config struct {
 	Source Source
 	// Record writes down a read before it: what the client says of itself, and the request.
 	Record func(client, request string) error
 	// Flags are those that commands need to be about the same installation.
-	Flags  []string
-	Logger *slog.Logger
-	Now    func() time.Time
+	Flags []string
+	// Region is that of the account; empty if it is not known.
+	Region string
+	// ReadOnly has the server make nothing.
+	ReadOnly bool
+	Logger   *slog.Logger
+	Now      func() time.Time
 }
 
 // Server serves the console.
@@ -156,7 +166,21 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /api/explain/{kind}/{name...}", s.within(s.explain))
 	mux.Handle("GET /api/objects/{kind}", s.within(s.objects))
 	mux.Handle("GET /api/objects/{kind}/{name}", s.within(s.objects))
+	s.creating(mux)
 	return s.guard(mux)
+}
+
+// creating has what makes something, and says where it is off.
+func (s *Server) creating(mux *http.ServeMux) {
+	mux.Handle("GET /api/session", s.within(s.sessionData))
+	for pattern, serve := range map[string]http.HandlerFunc{
+		"GET /new": s.newPage, "POST /new": s.create, "POST /api/clusters": s.created(blueprint.ParseCluster), "POST /api/nodegroups": s.created(blueprint.ParseGroup),
+	} {
+		if s.ReadOnly {
+			serve = s.readOnly
+		}
+		mux.Handle(pattern, s.within(serve))
+	}
 }
 
 // bounded is a listener with a bound on its connections. More wait until others end.

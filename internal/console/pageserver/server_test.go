@@ -46,9 +46,14 @@ func newBench(t *testing.T, f view.Facts) *bench {
 
 func newBenchOf(t *testing.T, source *pageservertest.Source) *bench {
 	t.Helper()
+	return newBenchWith(t, source, func(*pageserver.Config) {})
+}
+
+func newBenchWith(t *testing.T, source *pageservertest.Source, change func(*pageserver.Config)) *bench {
+	t.Helper()
 	b := &bench{t: t, source: source, clock: pageservertest.Noon}
-	server, err := pageserver.New(pageserver.Config{
-		Source: b.source, Flags: []string{"--state-dir=/srv/it's"}, Logger: slog.New(slog.DiscardHandler),
+	config := pageserver.Config{
+		Source: b.source, Flags: []string{"--state-dir=/srv/it's"}, Region: "eu-west-1", Logger: slog.New(slog.DiscardHandler),
 		Now: func() time.Time {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -60,7 +65,9 @@ func newBenchOf(t *testing.T, source *pageservertest.Source) *bench {
 			b.reads = append(b.reads, client+" | "+request)
 			return b.refuse
 		},
-	})
+	}
+	change(&config)
+	server, err := pageserver.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +129,7 @@ func reading() []string {
 		"/", "/?q=home", "/certificates", "/access", "/access?q=alice", "/changes", "/machines/" + pageservertest.FirstOne, "/machines/" + pageservertest.FirstOne + "/logs", "/events?view=/",
 		"/api/overview", "/api/certificates", "/api/access", "/api/changes", "/api/machines/" + pageservertest.FirstOne, "/api/explain", "/api/explain/machine/" + pageservertest.Refused,
 		"/api/objects/machines", "/api/objects/machines/" + pageservertest.FirstOne,
-		"/logs", asking("/logs", "limit 1"), asking("/api/logs/query", "limit 1"),
+		"/new", "/new?cluster=home", "/api/session", "/logs", asking("/logs", "limit 1"), asking("/api/logs/query", "limit 1"),
 	}
 }
 

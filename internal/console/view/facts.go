@@ -21,6 +21,10 @@ type Facts struct {
 	Machines []v1alpha1.Machine
 	Updates  []v1alpha1.Update
 	Subnets  []v1alpha1.Subnet
+	// DefaultVPC is the id of the VPC of clusters that name no subnets; empty if there is none.
+	DefaultVPC string
+	// Roles are the IAM roles that a new cluster or its machines can have.
+	Roles []Role
 	// Associations are the roles of pods, and Refusals who was refused lately, the newest first.
 	Associations []v1alpha1.PodIdentityAssociation
 	Refusals     []Refusal

@@ -156,6 +156,7 @@ document.addEventListener("click", (event) => {
 
 // Keys.
 const pages = { o: "/", c: "/certificates", a: "/access", u: "/changes", l: "/logs" };
+if (document.querySelector('nav a[href="/new"]')) pages.n = "/new";
 let going = false; // whether the key before was g
 
 function step(by) {
@@ -193,6 +194,39 @@ query?.addEventListener("keydown", (event) => {
 	event.preventDefault();
 	query.form.requestSubmit();
 });
+
+// The form of a new cluster is shown as texts while one types. The address is that of the form, and the newest answer counts.
+const form = document.getElementById("new");
+let shown = 0;
+async function show() {
+	const asked = ++shown;
+	const address = "/new?" + new URLSearchParams(new FormData(form));
+	let html;
+	try {
+		const answer = await fetch(address);
+		if (!answer.ok) throw new Error(answer.status);
+		html = await answer.text();
+	} catch {
+		say("off", "the console does not answer");
+		return;
+	}
+	if (asked !== shown) return;
+	history.replaceState(null, "", address);
+	const parsed = new DOMParser().parseFromString(policy.createHTML(html), "text/html");
+	for (const id of ["texts", "new"]) {
+		const next = parsed.getElementById(id);
+		if (next) morph(document.getElementById(id), document.importNode(next, true));
+	}
+}
+form?.addEventListener("input", () => {
+	clearTimeout(typing);
+	typing = setTimeout(show, 250);
+});
+// What waits for the cluster is asked for again. A person who changes the form decides.
+if (form?.dataset.again) {
+	const again = setTimeout(() => form.requestSubmit(document.getElementById("create")), 3000);
+	form.addEventListener("input", () => clearTimeout(again));
+}
 
 document.addEventListener("keydown", (event) => {
 	if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;

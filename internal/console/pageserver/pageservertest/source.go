@@ -18,6 +18,7 @@ import (
 	"muster.dev/muster/internal/aws/logsinsights"
 	"muster.dev/muster/internal/aws/logsinsights/evaluation"
 	"muster.dev/muster/internal/certificates/csrview"
+	"muster.dev/muster/internal/console/blueprint"
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/explain/diagnosis"
@@ -84,6 +85,11 @@ type Source struct {
 	Hold   chan struct{}
 
 	asking int // how many queries run
+
+	// Plans are the blueprints that were to be made, and Refuses why they are not; nil if they are. Waits has them wait for a cluster.
+	Plans   []blueprint.Blueprint
+	Refuses error
+	Waits   bool
 }
 
 // NewSource returns a source of facts.
@@ -207,6 +213,42 @@ func (s *Source) Asking() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asking
+}
+
+// Create implements pageserver.Source.
+func (s *Source) Create(_ context.Context, plan blueprint.Blueprint) (view.Made, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Refuses != nil {
+		return view.Made{}, s.Refuses
+	}
+	s.Plans = append(s.Plans, plan)
+	made := view.Made{Waiting: s.Waits}
+	if !plan.Exists {
+		made.Objects = append(made.Objects, view.MadeObject{Kind: "cluster", Name: plan.Name, Did: "created"})
+	}
+	for _, g := range plan.Groups {
+		did := "created"
+		if s.Waits {
+			did = "waiting"
+		}
+		made.Objects = append(made.Objects, view.MadeObject{Kind: "nodegroup", Name: g.Name, Did: did})
+	}
+	return made, nil
+}
+
+// Done ends what waits for a cluster.
+func (s *Source) Done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Waits = false
+}
+
+// Made are the blueprints that were made so far.
+func (s *Source) Made() []blueprint.Blueprint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.Plans)
 }
 
 // Requests are events of an audit log from the hour before Noon: one each minute, by verbs in turn.

@@ -153,6 +153,7 @@ func World() view.Facts {
 		s.Spec.AvailabilityZone = zone
 		f.Subnets = append(f.Subnets, s)
 	}
+	creatable(&f)
 	all := len(v1alpha1.JoinSteps())
 	add := func(m v1alpha1.Machine) {
 		f.Machines = append(f.Machines, m)
@@ -277,4 +278,23 @@ func Many(n int) view.Facts {
 	f.Of = map[string]view.Cluster{home: of}
 	manyAccess(&f, n)
 	return f
+}
+
+// The subnets and roles of a new cluster.
+const (
+	SubnetA     = "subnet-0a000000000000001"
+	SubnetB     = "subnet-0b000000000000002"
+	ClusterRole = "arn:aws:iam::000000000000:role/eks-cluster"
+	NodeRole    = "arn:aws:iam::000000000000:role/team-nodes"
+)
+
+// creatable adds what a new cluster can have.
+func creatable(f *view.Facts) {
+	f.DefaultVPC = "vpc-0d000000000000001"
+	for id, zone := range map[string]string{SubnetA: "us-east-1a", SubnetB: "us-east-1b"} {
+		s := v1alpha1.Subnet{ObjectMeta: metav1.ObjectMeta{Name: id}}
+		s.Spec.VPCID, s.Spec.AvailabilityZone, s.Spec.CIDRBlock, s.Spec.MapPublicIPOnLaunch = f.DefaultVPC, zone, "172.31.0.0/20", true
+		f.Subnets = append(f.Subnets, s)
+	}
+	f.Roles = []view.Role{{ARN: ClusterRole, Service: "eks"}, {ARN: NodeRole, Service: "ec2"}}
 }
