@@ -45,7 +45,7 @@ func open(t *testing.T, f view.Facts, lines ...string) *site {
 	s.source.Lines = lines
 	var err error
 	s.server, err = pageserver.New(pageserver.Config{
-		Source: s.source, Record: func(string, string) error { return nil }, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+		Source: s.source, Record: func(string, string, string) error { return nil }, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	if err != nil {
 		t.Fatal(err)

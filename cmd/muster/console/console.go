@@ -24,6 +24,7 @@ import (
 	"muster.dev/muster/cmd/muster/kinds"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/aws/account"
+	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/explain/readaudit"
 	"muster.dev/muster/internal/platform/programs"
@@ -95,9 +96,9 @@ func (c *consoleCommand) run(ctx context.Context) error {
 	}
 	record, by := readaudit.Of(dir), readaudit.Self()
 	server, err := pageserver.New(pageserver.Config{
-		Source: &source{Options: c.Options, planes: c.planes, asker: asker, dir: dir, now: c.now, recorded: loadRecorded, entries: c.entries, euid: os.Geteuid(), binDir: programs.Dir},
-		Record: func(client, request string) error {
-			return record.Add(readaudit.Read{Time: c.now().UTC(), By: by, With: "muster console", Client: client, Command: request})
+		Source: &source{Options: c.Options, planes: c.planes, asker: asker, dir: dir, now: c.now, recorded: loadRecorded, entries: c.entries, euid: os.Geteuid(), binDir: programs.Dir, service: controlsocket.NewClient(dir)},
+		Record: func(as, client, request string) error {
+			return record.Add(readaudit.Read{Time: c.now().UTC(), By: by, As: as, With: "muster console", Client: client, Command: request})
 		},
 		Flags: c.flags(), Region: regionOf(dir), ReadOnly: c.readOnly, Logger: slog.New(slog.NewTextHandler(c.Err, nil)), Now: c.now,
 	})
@@ -111,6 +112,7 @@ func (c *consoleCommand) run(ctx context.Context) error {
 	address := func() string { return "http://" + listener.Addr().String() + server.Ticket() }
 	fmt.Fprintln(c.Out, address())
 	fmt.Fprintln(c.Err, "This address opens the console once, and is void ten minutes from now. Ctrl-C ends the console.")
+	fmt.Fprintf(c.Err, "IAM identities sign in at http://%s/sign-in with what this prints: aws eks get-token --cluster-name %s\n", listener.Addr(), server.Audience())
 	if c.open {
 		if err := c.openBrowser(ctx, address()); err != nil {
 			fmt.Fprintf(c.Err, "Warning: no browser was opened: %v\n", err)

@@ -24,14 +24,18 @@ import (
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/iam/identityservice"
+	"muster.dev/muster/internal/iam/viewer"
 )
 
 // clusterZones is in how many availability zones a cluster is at least.
 const clusterZones = 2
 
-// Create implements pageserver.Source: with the rights of the user of the command, by the management plane, as muster create does. The API server
-// checks all objects before it makes the first one.
-func (s *source) Create(ctx context.Context, plan blueprint.Blueprint) (made view.Made, err error) {
+// Create implements pageserver.Source: for the user of the command by the management plane, as muster create does. The API server checks all
+// objects before it makes the first one. For an IAM identity see createFor.
+func (s *source) Create(ctx context.Context, by *viewer.Viewer, plan blueprint.Blueprint) (made view.Made, err error) {
+	if by != nil {
+		return s.createFor(ctx, *by, plan)
+	}
 	p, err := s.planes.Management(s.Options)
 	if err != nil {
 		return made, err

@@ -56,7 +56,7 @@ func creator(t *testing.T) (*source, *clitest.Bench) {
 
 func TestCreate(t *testing.T) {
 	s, _ := creator(t)
-	made, err := s.Create(t.Context(), wantedCluster())
+	made, err := s.Create(t.Context(), nil, wantedCluster())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func TestCreate(t *testing.T) {
 	if len(did) != 3 || did["cluster blue"] != "created" || did["nodegroup web"] != "created" || did["addon coredns"] != "created" {
 		t.Errorf("%v", did)
 	}
-	if made, err = s.Create(t.Context(), wantedCluster()); err != nil || made.Objects[0].Did != "unchanged" || made.Objects[1].Did != "unchanged" || made.Objects[2].Did != "unchanged" {
+	if made, err = s.Create(t.Context(), nil, wantedCluster()); err != nil || made.Objects[0].Did != "unchanged" || made.Objects[1].Did != "unchanged" || made.Objects[2].Did != "unchanged" {
 		t.Errorf("the same again: %+v, %v", made, err)
 	}
 	other := wantedCluster()
 	other.Groups[0].MaxSize = 3
 	var refused *pageserver.RefusedError
-	if _, err := s.Create(t.Context(), other); !errors.As(err, &refused) || !strings.Contains(err.Error(), "exists") {
+	if _, err := s.Create(t.Context(), nil, other); !errors.As(err, &refused) || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("another one of the name: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestCreateRefused(t *testing.T) {
 			s, b := creator(t)
 			plan := wantedCluster()
 			test.change(s, &plan)
-			made, err := s.Create(t.Context(), plan)
+			made, err := s.Create(t.Context(), nil, plan)
 			refused, ok := errors.AsType[*pageserver.RefusedError](err)
 			if !ok || refused.Code != http.StatusBadRequest || len(made.Objects) > 0 {
 				t.Fatalf("%+v, %v", made, err)

@@ -53,7 +53,9 @@ type source struct {
 	// entries connects to the cluster that the options choose, for the kinds that say who gets in.
 	entries func(o *terminal.Options) (*kinds.Client, error)
 
-	euid int
+	// service answers about people who look by an IAM identity.
+	service accountViewers
+	euid    int
 	// binDir finds the programs that are built.
 	binDir func() (string, error)
 

@@ -136,7 +136,12 @@ func (c *Client) PodIdentity(ctx context.Context, cluster, namespace, pod string
 }
 
 func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, http.NoBody)
+	return c.send(ctx, method, path, http.NoBody)
+}
+
+// send asks with a body. The error wraps ErrRefused if the account says no.
+func (c *Client) send(ctx context.Context, method, path string, content io.Reader) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, content)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +156,9 @@ func (c *Client) ask(ctx context.Context, method, path string) ([]byte, error) {
 	}
 	if answer.StatusCode >= 300 {
 		said, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 1024)])), "\n")
+		if why, refused := strings.CutPrefix(said, ErrRefused.Error()+": "); refused && answer.StatusCode == http.StatusForbidden {
+			return nil, fmt.Errorf("%w: %s", ErrRefused, why)
+		}
 		return nil, fmt.Errorf("the service answered %s to %s: %s", answer.Status, path, said)
 	}
 	return body, nil

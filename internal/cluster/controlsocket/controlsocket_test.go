@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"muster.dev/muster/internal/cluster/servicestatus"
+	"muster.dev/muster/internal/iam/viewer"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/socketdir/socketdirtest"
 	"muster.dev/muster/internal/platform/statedir"
@@ -66,6 +68,21 @@ func (a *asked) FreeManagementEtcd(context.Context) (string, error) {
 		return "", errors.New("nothing is left of the quota")
 	}
 	return "400 MiB were freed", nil
+}
+
+func (a *asked) ProveViewer(_ context.Context, p viewer.Proof) (viewer.Viewer, error) {
+	if p.Token != "good" {
+		return viewer.Viewer{}, fmt.Errorf("%w: not for %s", ErrRefused, p.Audience)
+	}
+	return viewer.Viewer{ARN: "arn"}, nil
+}
+
+func (a *asked) DecideViewer(_ context.Context, d viewer.Decision) ([]viewer.Refusal, error) {
+	return make([]viewer.Refusal, len(d.Questions)/2*2), nil
+}
+
+func (a *asked) RequestOfViewer(_ context.Context, r viewer.Request) (viewer.Refusal, error) {
+	return viewer.Refusal{Code: r.Action, Message: string(r.Input)}, nil
 }
 
 func (a *asked) ExplainPod(_ context.Context, _, _, name string) (podidentity.Explanation, error) {
@@ -299,5 +316,30 @@ func TestSlowSocket(t *testing.T) {
 	}()
 	if _, err := c.Status(t.Context()); !errors.Is(err, ErrSlow) {
 		t.Errorf("a service that stops in the middle of its answer: %v", err)
+	}
+}
+
+// Questions about people who look at the console come through whole, and a "no" of the account is told from other errors.
+func TestViewers(t *testing.T) {
+	dir := newDir(t)
+	client := NewClient(dir)
+	go func() { _ = Serve(t.Context(), dir.Socket(), &asked{}, prometheus.NewRegistry()) }()
+	eventually(t, "an answer", func() bool { _, err := client.Status(t.Context()); return err == nil })
+	who, err := client.ProveViewer(t.Context(), viewer.Proof{Audience: "muster-console:a", Token: "good"})
+	if err != nil || who.ARN != "arn" {
+		t.Errorf("%v, %v", who, err)
+	}
+	if _, err := client.ProveViewer(t.Context(), viewer.Proof{Audience: "muster-console:a", Token: "bad"}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "not for muster-console:a") {
+		t.Errorf("a bad token: %v", err)
+	}
+	two := []viewer.Question{{Action: "a"}, {Action: "b"}}
+	if answers, err := client.DecideViewer(t.Context(), viewer.Decision{Questions: two}); err != nil || len(answers) != 2 {
+		t.Errorf("%v, %v", answers, err)
+	}
+	if _, err := client.DecideViewer(t.Context(), viewer.Decision{Questions: append(two, viewer.Question{})}); err == nil {
+		t.Error("two answers to three questions are taken")
+	}
+	if refusal, err := client.RequestOfViewer(t.Context(), viewer.Request{Action: "CreateCluster", Input: []byte(`{"n":1}`)}); err != nil || refusal.Code != "CreateCluster" || refusal.Message != `{"n":1}` {
+		t.Errorf("%v, %v", refusal, err)
 	}
 }

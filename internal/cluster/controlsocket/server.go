@@ -16,12 +16,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"muster.dev/muster/internal/cluster/servicestatus"
+	"muster.dev/muster/internal/iam/viewer"
 	"muster.dev/muster/internal/plane/podidentity"
 	"muster.dev/muster/internal/platform/socketdir"
 )
 
 // ErrNoCluster means that the cluster of a request does not run here.
 var ErrNoCluster = errors.New("no such cluster runs here")
+
+// ErrRefused means that the account says no to somebody who looks at the console.
+var ErrRefused = errors.New("refused")
 
 // Service is what the command line can ask for. A cluster is named by its namespace; an empty one stands for the only
 // cluster.
@@ -38,6 +42,13 @@ type Service interface {
 	FreeManagementEtcd(ctx context.Context) (done string, err error)
 	// ExplainPod says which identity a pod has, and why.
 	ExplainPod(ctx context.Context, cluster, namespace, name string) (podidentity.Explanation, error)
+	// ProveViewer says who made a token for a console. The error wraps ErrRefused if it is not a token for it.
+	ProveViewer(ctx context.Context, p viewer.Proof) (viewer.Viewer, error)
+	// DecideViewer asks IAM about somebody who looks at the console, and answers each question. The error wraps ErrRefused if the identity
+	// has ended.
+	DecideViewer(ctx context.Context, d viewer.Decision) ([]viewer.Refusal, error)
+	// RequestOfViewer does a request of EKS's API as somebody who looks at the console.
+	RequestOfViewer(ctx context.Context, r viewer.Request) (viewer.Refusal, error)
 }
 
 // Serve answers the command line at the path of a socket until the context ends.
@@ -98,6 +109,9 @@ func handler(service Service, metrics prometheus.Gatherer) http.Handler {
 		}
 		answer(w, http.StatusOK, explanation)
 	})
+	mux.HandleFunc("POST /viewers/prove", posted(service.ProveViewer))
+	mux.HandleFunc("POST /viewers/decide", posted(service.DecideViewer))
+	mux.HandleFunc("POST /viewers/request", posted(service.RequestOfViewer))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if why := unready(service.Status(r.Context())); why != "" {
@@ -108,6 +122,29 @@ func handler(service Service, metrics prometheus.Gatherer) http.Handler {
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
+}
+
+// mostBody is how large the body of a request may be, in bytes.
+const mostBody = 4 << 20
+
+// posted answers requests whose bodies are JSON.
+func posted[In, Out any](do func(context.Context, In) (Out, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in In
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBody)).Decode(&in); err != nil {
+			http.Error(w, "reading the request: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		out, err := do(r.Context(), in)
+		switch {
+		case errors.Is(err, ErrRefused):
+			refuse(w, err, http.StatusForbidden)
+		case err != nil:
+			refuse(w, err, http.StatusServiceUnavailable)
+		default:
+			answer(w, http.StatusOK, out)
+		}
+	}
 }
 
 // unready says why a service is not ready; empty if it is.

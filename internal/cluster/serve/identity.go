@@ -106,8 +106,7 @@ func (s *Service) identity(ctx context.Context, scheme *runtime.Scheme, c compon
 		return err
 	}
 	group.Go(func() { service.Run(ctx) })
-	s.setExplainer(&serviceaccounts.Explainer{Pods: pods, Identity: service, Store: store, Region: c.Region.Name})
-	defer s.setExplainer(nil)
+	defer answering(s, &serviceaccounts.Explainer{Pods: pods, Identity: service, Store: store, Region: c.Region.Name}, &viewers{service, front, c.Places.Identity.URL()})()
 	if err := s.doors(c, accounts).Open(ctx, service, front, begin); err != nil {
 		return err
 	}
@@ -147,11 +146,4 @@ func (s *Service) specsOf(namespace string) (component.Config, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.specs, nil
-}
-
-// setExplainer sets what explains identities of pods; nil when the identity service has ended.
-func (s *Service) setExplainer(e *serviceaccounts.Explainer) {
-	s.mu.Lock()
-	s.explainer = e
-	s.mu.Unlock()
 }

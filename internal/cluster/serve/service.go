@@ -118,6 +118,7 @@ type Service struct {
 	hosted         map[statedir.Cluster]*hosted
 	found          bool                       // every cluster that has a record was hosted once
 	explainer      *serviceaccounts.Explainer // while the identity service runs
+	viewers        *viewers                   // likewise
 	logs           *logshipper.Keeper         // once the account was prepared
 	shipper        *logshipper.Shipper        // of logs, once the account's own components run
 

@@ -135,7 +135,7 @@ func (b Blueprint) Eksctl(at Place) (string, error) {
 func (b Blueprint) eksctlCluster(file map[string]any, at Place) {
 	file["iam"] = map[string]any{"serviceRoleARN": b.RoleARN}
 	file["accessConfig"] = map[string]any{"authenticationMode": "API_AND_CONFIG_MAP"}
-	file["addonsConfig"] = map[string]any{"disableDefaultAddons": true} // those that are chosen are listed
+	file["addonsConfig"] = map[string]any{"disableDefaultAddons": true} // the chosen add-ons are listed
 	subnets := map[string]any{}
 	for _, id := range b.SubnetIDs {
 		kind := "public"

@@ -63,6 +63,9 @@ type Plain struct {
 	Command string
 	// Onward is an address of this server where a browser goes on at once; empty for none.
 	Onward string
+	// SignIn has the page have the form in which a token of an IAM identity is pasted, and Why is why one was not taken.
+	SignIn bool
+	Why    string
 }
 
 // Pages makes pages.

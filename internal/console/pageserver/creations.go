@@ -43,7 +43,7 @@ func (e *RefusedError) Error() string {
 }
 
 // readOnly answers in the place of what makes something.
-func (s *Server) readOnly(w http.ResponseWriter, r *http.Request) {
+func readOnly(s *Server, w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, http.StatusNotFound, "The console is read-only", "It was started with --read-only, and makes nothing.")
 }
 
@@ -60,14 +60,14 @@ func sessionOf(r *http.Request) session {
 }
 
 // sessionData answers with what a program needs to know of its session.
-func (s *Server) sessionData(w http.ResponseWriter, r *http.Request) {
+func sessionData(s *Server, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"viewer": s.viewer(r), "token": sessionOf(r).token, "readOnly": s.ReadOnly}) //nolint:gosec // G117: it is the session's own
+	_ = json.NewEncoder(w).Encode(map[string]any{"viewer": viewerOf(r), "token": sessionOf(r).token, "readOnly": s.ReadOnly}) //nolint:gosec // G117: it is the session's own
 }
 
 // newPage answers with the form, and with the texts that say the same as what is filled in.
-func (s *Server) newPage(w http.ResponseWriter, r *http.Request) {
-	s.showCreate(w, r, r.URL.Query(), nil, http.StatusOK, nil)
+func newPage(s *Server, w http.ResponseWriter, r *http.Request) {
+	showCreate(s, w, r, r.URL.Query(), nil, http.StatusOK, nil)
 }
 
 // create makes what a form says.
@@ -88,15 +88,16 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	form := blueprint.ReadForm(values)
 	made, code, err := view.Made{}, http.StatusBadRequest, error(nil)
 	if problems := form.Problems(); len(problems) == 0 {
-		made, code, err = s.carryOut(r, form.Blueprint)
+		made, code, err = carryOut(s, r, form.Blueprint)
 	}
-	s.showCreate(w, r, values, &made, code, err)
+	showCreate(s, w, r, values, &made, code, err)
 }
 
 // showCreate answers with the form, with what was made, if something was, or with why nothing was.
-func (s *Server) showCreate(w http.ResponseWriter, r *http.Request, values url.Values, made *view.Made, code int, err error) {
-	h, stale := s.seen(r, oldest)
-	if stale != nil && r.Context().Err() != nil {
+func showCreate(s *Server, w http.ResponseWriter, r *http.Request, values url.Values, made *view.Made, code int, err error) {
+	h, stale := s.seen(r.Context(), oldest)
+	if stale != nil && (r.Context().Err() != nil || personOf(r.Context()) != nil) {
+		s.fail(w, r, stale)
 		return
 	}
 	facts := h.facts
@@ -128,7 +129,7 @@ func (s *Server) showCreate(w http.ResponseWriter, r *http.Request, values url.V
 const mostToken = 24
 
 // created makes what the body of a request says, which parse reads.
-func (s *Server) created(parse func([]byte) (blueprint.Blueprint, error)) http.HandlerFunc {
+func created(s *Server, parse func([]byte) (blueprint.Blueprint, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		switch {
@@ -150,20 +151,20 @@ func (s *Server) created(parse func([]byte) (blueprint.Blueprint, error)) http.H
 			return
 		}
 		if problems := plan.Problems(); len(problems) > 0 {
-			s.notMade(w, http.StatusBadRequest, view.Made{}, &RefusedError{Problems: problems})
+			notMade(w, http.StatusBadRequest, view.Made{}, &RefusedError{Problems: problems})
 			return
 		}
-		made, code, err := s.carryOut(r, plan)
+		made, code, err := carryOut(s, r, plan)
 		if err != nil {
-			s.notMade(w, code, made, err)
+			notMade(w, code, made, err)
 			return
 		}
-		s.answerMade(w, code, made)
+		answerMade(w, code, made)
 	}
 }
 
 // answerMade answers with what was made.
-func (s *Server) answerMade(w http.ResponseWriter, code int, value any) {
+func answerMade(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	out := json.NewEncoder(w)
@@ -172,20 +173,20 @@ func (s *Server) answerMade(w http.ResponseWriter, code int, value any) {
 }
 
 // notMade answers with why something was not made, and with what was made before it.
-func (s *Server) notMade(w http.ResponseWriter, code int, made view.Made, err error) {
+func notMade(w http.ResponseWriter, code int, made view.Made, err error) {
 	problems := []blueprint.Problem{{Message: err.Error()}}
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		problems = refused.Problems
 	}
-	s.answerMade(w, code, map[string]any{"error": termsafe.Line(err.Error()), "problems": problems, "objects": made.Objects})
+	answerMade(w, code, map[string]any{"error": termsafe.Line(err.Error()), "problems": problems, "objects": made.Objects})
 }
 
 // carryOut has the source make a blueprint without problems with the viewer's rights. It is written down before.
-func (s *Server) carryOut(r *http.Request, plan blueprint.Blueprint) (view.Made, int, error) {
+func carryOut(s *Server, r *http.Request, plan blueprint.Blueprint) (view.Made, int, error) {
 	if err := s.record(r, "create "+described(plan)); err != nil {
 		return view.Made{}, http.StatusServiceUnavailable, err
 	}
-	made, err := s.Source.Create(r.Context(), plan)
+	made, err := s.Source.Create(r.Context(), personOf(r.Context()), plan)
 	refused, is := errors.AsType[*RefusedError](err)
 	switch {
 	case is:

@@ -65,7 +65,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusBadRequest, "Not a page", "view must be the path of a page")
 		return
 	}
-	h, err := s.keeper.younger(r.Context(), oldest)
+	h, err := s.seen(r.Context(), oldest)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -91,8 +91,16 @@ func (s *Server) keep(ctx context.Context, out stream, at *url.URL, shown string
 	alive := time.NewTicker(aliveTime)
 	defer alive.Stop()
 	for {
-		h := s.keeper.newest()
-		var err error
+		h, err := s.filtered(ctx, s.keeper.newest())
+		if err != nil { // such as a viewer who has no rights any more
+			_ = out.send("end", termsafe.Line(err.Error()))
+			return
+		}
+		if name, of := strings.CutPrefix(at.Path, "/machines/"); of {
+			if id, found := view.FindMachine(h.facts, name); !found || !h.explains(id) {
+				lines = nil // the viewer may not see its logs any more
+			}
+		}
 		if shown, err = s.update(ctx, out, h, at, shown); err != nil {
 			return
 		}
@@ -139,7 +147,7 @@ func (s *Server) update(ctx context.Context, out stream, h held, at *url.URL, sh
 func (s *Server) follow(ctx context.Context, h held, at *url.URL, wanted string, lines chan<- []string) {
 	name, ok := strings.CutPrefix(at.Path, "/machines/")
 	id, found := view.FindMachine(h.facts, name)
-	if !ok || !found {
+	if !ok || !found || !h.explains(id) {
 		return
 	}
 	tail := newLines

@@ -63,7 +63,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 
 // most is how large the body of a request for a path may be.
 func most(path string) int64 {
-	if path == "/new" || path == "/api/clusters" || path == "/api/nodegroups" {
+	if path == "/new" || path == "/sign-in" || path == "/api/clusters" || path == "/api/nodegroups" {
 		return mostPlan
 	}
 	return mostBody
@@ -104,14 +104,15 @@ func (s *Server) within(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		session, ok := s.sessions.of(r)
 		if !ok {
-			s.refuse(w, r, http.StatusUnauthorized, "No session", "The console opens by the address that this command prints. An address is good once.")
+			s.refuse(w, r, http.StatusUnauthorized, "No session", "The console opens by the address that this command prints. An address is good once. An IAM identity signs in at /sign-in.")
 			return
 		}
+		r = r.WithContext(context.WithValue(r.Context(), sessionKey{}, session))
 		if err := s.record(r, r.Method+" "+r.URL.RequestURI()); err != nil {
 			s.refuse(w, r, http.StatusServiceUnavailable, "Nothing is shown", err.Error())
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), sessionKey{}, session), session.before.Sub(s.Now()))
+		ctx, cancel := context.WithTimeout(r.Context(), session.before.Sub(s.Now()))
 		defer cancel()
 		defer context.AfterFunc(session.ctx, cancel)() //nolint:contextcheck // the session's life is not the request's
 		next(w, r.WithContext(ctx))
@@ -119,20 +120,18 @@ func (s *Server) within(next http.HandlerFunc) http.Handler {
 }
 
 // record writes down a request before anything is read or made for it.
-func (s *Server) record(r *http.Request, what string) error { return s.Record(client(r), what) }
-
-// viewer names whose rights a request has.
-func (s *Server) viewer(*http.Request) string { return "the user of the command" }
+func (s *Server) record(r *http.Request, what string) error {
+	as := ""
+	if who := personOf(r.Context()); who != nil {
+		as = who.ARN
+	}
+	return s.Record(as, client(r), what)
+}
 
 // frame completes a page's frame for the viewer of a request.
 func (s *Server) frame(r *http.Request, f page.Frame) page.Frame {
-	f.Flags, f.Token, f.ReadOnly, f.Viewer = s.Flags, sessionOf(r).token, s.ReadOnly, s.viewer(r)
+	f.Flags, f.Token, f.ReadOnly, f.Viewer = s.Flags, sessionOf(r).token, s.ReadOnly, viewerOf(r)
 	return f
-}
-
-// seen is what the viewer of a request may see of a reading that is at most so old.
-func (s *Server) seen(r *http.Request, age time.Duration) (held, error) {
-	return s.keeper.younger(r.Context(), age)
 }
 
 // client is what a browser says of itself.

@@ -28,6 +28,8 @@ const (
 type held struct {
 	reading Reading // nil before the first one
 	facts   view.Facts
+	// rights are those by which the facts were filtered; nil if they were not.
+	rights *view.Rights
 	// err is why it is not newer; nil if the last try succeeded.
 	err error
 	at  time.Time // when the last try ended
@@ -129,6 +131,11 @@ func (k *keeper) newest() held {
 		h = h.until(h.err)
 	}
 	return h
+}
+
+// explains reports whether why a machine is as it is, and its logs, may be seen.
+func (h held) explains(machine string) bool {
+	return h.rights == nil || h.facts.Explained(*h.rights, machine)
 }
 
 // until is a reading with why there is no newer one.

@@ -31,6 +31,9 @@ const (
 	textLines = 1000
 )
 
+// errNoRights says that a viewer may not see why a machine is as it is.
+var errNoRights = fmt.Errorf("%w: this needs all rights to the cluster that docs/console.md lists", ErrForbidden)
+
 // shown makes what a path shows: its frame, without the token, and its view. An error about what is not there wraps
 // ErrNotFound.
 func (s *Server) shown(ctx context.Context, h held, at *url.URL) (page.Frame, any, error) {
@@ -62,7 +65,10 @@ func (s *Server) shown(ctx context.Context, h held, at *url.URL) (page.Frame, an
 		if !ok {
 			return frame, nil, fmt.Errorf("there is no machine %q: %w", termsafe.Line(name), ErrNotFound)
 		}
-		report, err := h.reading.Explain(ctx, "machine", id)
+		report, err := diagnosis.Report{}, errNoRights
+		if h.explains(id) {
+			report, err = h.reading.Explain(ctx, "machine", id)
+		}
 		if err != nil {
 			report = diagnosis.Report{Kind: "machine", Name: id, Unseen: []diagnosis.Unseen{{What: "why it is as it is", Why: err.Error()}}}
 		}
@@ -75,7 +81,7 @@ func (s *Server) shown(ctx context.Context, h held, at *url.URL) (page.Frame, an
 
 // page answers with a page.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
-	h, err := s.keeper.younger(r.Context(), oldest)
+	h, err := s.seen(r.Context(), oldest)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -98,7 +104,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 // viewed answers with the view of a page as JSON. Before a name in the request, the path ends with a slash.
 func (s *Server) viewed(path string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		h, err := s.keeper.younger(r.Context(), oldestData)
+		h, err := s.seen(r.Context(), oldestData)
 		if err != nil {
 			s.fail(w, r, err)
 			return
@@ -110,7 +116,7 @@ func (s *Server) viewed(path string) http.HandlerFunc {
 
 // explainAll answers with what muster explain -o json prints.
 func (s *Server) explainAll(w http.ResponseWriter, r *http.Request) {
-	h, err := s.keeper.younger(r.Context(), oldestData)
+	h, err := s.seen(r.Context(), oldestData)
 	all := h.facts.Wrong
 	if all.Reports == nil {
 		all.Reports = []diagnosis.Report{}
@@ -120,17 +126,25 @@ func (s *Server) explainAll(w http.ResponseWriter, r *http.Request) {
 
 // explain answers with what muster explain KIND NAME -o json prints.
 func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
-	h, err := s.keeper.younger(r.Context(), oldestData)
+	h, err := s.seen(r.Context(), oldestData)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	report, err := h.reading.Explain(r.Context(), r.PathValue("kind"), r.PathValue("name"))
+	kind, name := r.PathValue("kind"), r.PathValue("name")
+	if id, ok := view.FindMachine(h.facts, name); h.rights != nil && (kind != "machine" || !ok || !h.explains(id)) {
+		s.fail(w, r, errNoRights)
+		return
+	}
+	report, err := h.reading.Explain(r.Context(), kind, name)
 	s.data(w, r, report, err)
 }
 
 // objects answers with what muster get KIND [NAME] -o json prints.
 func (s *Server) objects(w http.ResponseWriter, r *http.Request) {
+	if s.forbidden(w, r, "Objects are the user's of the command. aws eks and kubectl show them by your own rights.") {
+		return
+	}
 	objects, err := s.Source.Objects(r.Context(), r.PathValue("kind"), r.PathValue("name"), r.URL.Query().Get("cluster"))
 	s.data(w, r, objects, err)
 }
@@ -152,7 +166,7 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request, value any, err err
 
 // logs answers with the newest lines of a machine's logs.
 func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
-	h, err := s.keeper.younger(r.Context(), oldest)
+	h, err := s.seen(r.Context(), oldest)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -160,6 +174,10 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 	id, ok := view.FindMachine(h.facts, r.PathValue("name"))
 	if !ok {
 		s.fail(w, r, fmt.Errorf("there is no machine %q: %w", termsafe.Line(r.PathValue("name")), ErrNotFound))
+		return
+	}
+	if !h.explains(id) {
+		s.fail(w, r, errNoRights)
 		return
 	}
 	var out bytes.Buffer
@@ -175,6 +193,8 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 // fail answers with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
+	case errors.Is(err, ErrForbidden):
+		s.refuse(w, r, http.StatusForbidden, "Not allowed", err.Error())
 	case errors.Is(err, ErrNotFound):
 		s.refuse(w, r, http.StatusNotFound, "Not found", err.Error())
 	case r.Context().Err() != nil: // nobody waits for the answer

@@ -86,6 +86,9 @@ func (s *Server) answer(ctx context.Context, form view.LogForm, most int) (*view
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTime)
 	defer cancel()
+	if form.Cluster, err = s.queryable(ctx, form.Cluster); err != nil {
+		return nil, q.Query, err
+	}
 	turns := []chan struct{}{s.queries}
 	if own, ok := ctx.Value(sessionKey{}).(session); ok {
 		turns = []chan struct{}{own.queries, s.queries}
@@ -118,6 +121,24 @@ func (s *Server) answer(ctx context.Context, form view.LogForm, most int) (*view
 	return nil, q.Query, err
 }
 
+// queryable is the cluster about whose logs the viewer of a request asks. It fails if they may not be asked about.
+func (s *Server) queryable(ctx context.Context, cluster string) (string, error) {
+	if personOf(ctx) == nil {
+		return cluster, nil
+	}
+	h, err := s.seen(ctx, oldest)
+	if err != nil {
+		return "", err
+	}
+	if cluster == "" && len(h.facts.Clusters) == 1 {
+		cluster = h.facts.Clusters[0].Spec.Name
+	}
+	if of := h.rights.Of[cluster]; !of.Describe || !of.Logs {
+		return "", fmt.Errorf("%w: logs:StartQuery and logs:GetQueryResults of the log group of cluster %q", ErrForbidden, cluster)
+	}
+	return cluster, nil
+}
+
 // withoutSecrets is a value as JSON without its secrets, while somebody waits for it.
 func withoutSecrets(ctx context.Context, value any) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
@@ -136,6 +157,9 @@ func (s *Server) problem(form view.LogForm, err error) (*view.LogProblem, int) {
 	if errors.Is(err, ErrNotFound) {
 		return p, http.StatusNotFound
 	}
+	if errors.Is(err, ErrForbidden) {
+		return p, http.StatusForbidden
+	}
 	if none, ok := errors.AsType[*logquery.NoStoreError](err); ok {
 		for _, command := range none.Commands() {
 			if own, ok := strings.CutPrefix(command, "muster "); ok {
@@ -149,8 +173,9 @@ func (s *Server) problem(form view.LogForm, err error) (*view.LogProblem, int) {
 
 // queryPage answers with the page of queries about kept logs. Nothing keeps it current, since a query is asked once.
 func (s *Server) queryPage(w http.ResponseWriter, r *http.Request) {
-	h, err := s.keeper.younger(r.Context(), oldest)
-	if err != nil && r.Context().Err() != nil {
+	h, err := s.seen(r.Context(), oldest)
+	if err != nil && (r.Context().Err() != nil || personOf(r.Context()) != nil) {
+		s.fail(w, r, err)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // the query's time begins here

@@ -4,18 +4,21 @@ package pageserver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"muster.dev/muster/internal/console/blueprint"
 	"muster.dev/muster/internal/console/page"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/iam/viewer"
 	"muster.dev/muster/internal/plane/logquery"
 )
 
@@ -50,9 +53,13 @@ type Source interface {
 	// Query answers a query about the kept logs of a cluster, whose Logs it fills in. Cluster is empty where there is only one. It wraps
 	// ErrNotFound where there is no such cluster; where no log store listens it fails with a *logquery.NoStoreError.
 	Query(ctx context.Context, cluster string, question logquery.Question) (LogAnswer, error)
-	// Create makes what a blueprint without problems says, and leaves alone what is there already and the same. It fails with a
+	// Create makes, with the rights of a viewer, or of the user of the command if that is nil, what a blueprint without problems says, and leaves alone what is there already and the same. It fails with a
 	// *RefusedError where the viewer may not, or where something of it cannot be; it has made what it returns even if it fails.
-	Create(ctx context.Context, plan blueprint.Blueprint) (view.Made, error)
+	Create(ctx context.Context, by *viewer.Viewer, plan blueprint.Blueprint) (view.Made, error)
+	// Prove says who made a token. It wraps ErrForbidden if it is not a token for the audience.
+	Prove(ctx context.Context, p viewer.Proof) (viewer.Viewer, error)
+	// Rights are what a viewer may see of what was read. It wraps ErrForbidden if the identity has ended.
+	Rights(ctx context.Context, by viewer.Viewer, facts view.Facts) (view.Rights, error)
 }
 
 // Reading is what a Source read at a moment. Its methods may be called at the same time.
@@ -65,8 +72,9 @@ type Reading interface {
 // Config is what a server needs. All fields are required but Flags, Region and ReadOnly.
 type Config struct {
 	Source Source
-	// Record writes down a read before it: what the client says of itself, and the request.
-	Record func(client, request string) error
+	// Record writes down a read before it: the ARN of the IAM identity whose rights it has, empty for the user of the command, what the client says of
+	// itself, and the request.
+	Record func(as, client, request string) error
 	// Flags are those that commands need to be about the same installation.
 	Flags []string
 	// Region is that of the account; empty if it is not known.
@@ -85,6 +93,7 @@ type Server struct {
 	keeper   *keeper
 	streams  chan struct{} // has an entry for each stream
 	queries  chan struct{} // has an entry for each query about kept logs
+	audience string        // the audience that tokens of IAM identities name
 	ending   chan struct{} // closed when the server ends
 }
 
@@ -99,9 +108,12 @@ func New(cfg Config) (*Server, error) {
 	}
 	return &Server{
 		Config: cfg, pages: pages, sessions: newSessions(cfg.Now), keeper: newKeeper(cfg.Source, cfg.Now),
-		streams: make(chan struct{}, mostStreams), queries: make(chan struct{}, mostQueries), ending: make(chan struct{}),
+		audience: viewer.Audience(strings.ToLower(rand.Text())), streams: make(chan struct{}, mostStreams), queries: make(chan struct{}, mostQueries), ending: make(chan struct{}),
 	}, nil
 }
+
+// Audience is what tokens are signed for by which IAM identities sign in.
+func (s *Server) Audience() string { return s.audience }
 
 // Ticket returns the path of an address by which one session begins.
 func (s *Server) Ticket() string { return "/enter/" + s.sessions.ticket() }
@@ -109,7 +121,7 @@ func (s *Server) Ticket() string { return "/enter/" + s.sessions.ticket() }
 // Serve serves until the context ends. It reads the installation once at the beginning, so that the first page is there at
 // once.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	if err := s.Record("", "begin"); err != nil {
+	if err := s.Record("", "", "begin"); err != nil {
 		return err
 	}
 	reading, stop := context.WithCancel(ctx)
@@ -150,6 +162,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /enter/{ticket}", s.enter)
 	mux.HandleFunc("GET /assets/", s.asset)
 	mux.HandleFunc("POST /leave", s.leave)
+	mux.HandleFunc("GET /sign-in", s.signInPage)
+	mux.HandleFunc("POST /sign-in", s.signIn)
 	for _, pattern := range []string{"/{$}", "/certificates", "/access", "/changes", "/machines/{name}"} {
 		mux.Handle("GET "+pattern, s.within(s.page))
 	}
@@ -166,18 +180,19 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /api/explain/{kind}/{name...}", s.within(s.explain))
 	mux.Handle("GET /api/objects/{kind}", s.within(s.objects))
 	mux.Handle("GET /api/objects/{kind}/{name}", s.within(s.objects))
-	s.creating(mux)
+	creating(s, mux)
 	return s.guard(mux)
 }
 
 // creating has what makes something, and says where it is off.
-func (s *Server) creating(mux *http.ServeMux) {
-	mux.Handle("GET /api/session", s.within(s.sessionData))
+func creating(s *Server, mux *http.ServeMux) {
+	mux.Handle("GET /api/session", s.within(func(w http.ResponseWriter, r *http.Request) { sessionData(s, w, r) }))
 	for pattern, serve := range map[string]http.HandlerFunc{
-		"GET /new": s.newPage, "POST /new": s.create, "POST /api/clusters": s.created(blueprint.ParseCluster), "POST /api/nodegroups": s.created(blueprint.ParseGroup),
+		"GET /new":  func(w http.ResponseWriter, r *http.Request) { newPage(s, w, r) },
+		"POST /new": s.create, "POST /api/clusters": created(s, blueprint.ParseCluster), "POST /api/nodegroups": created(s, blueprint.ParseGroup),
 	} {
 		if s.ReadOnly {
-			serve = s.readOnly
+			serve = func(w http.ResponseWriter, r *http.Request) { readOnly(s, w, r) }
 		}
 		mux.Handle(pattern, s.within(serve))
 	}

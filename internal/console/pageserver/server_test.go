@@ -59,9 +59,12 @@ func newBenchWith(t *testing.T, source *pageservertest.Source, change func(*page
 			defer b.mu.Unlock()
 			return b.clock
 		},
-		Record: func(client, request string) error {
+		Record: func(as, client, request string) error {
 			b.mu.Lock()
 			defer b.mu.Unlock()
+			if as != "" {
+				client = as
+			}
 			b.reads = append(b.reads, client+" | "+request)
 			return b.refuse
 		},

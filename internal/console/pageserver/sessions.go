@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -33,6 +35,8 @@ type session struct {
 	ctx    context.Context //nolint:containedctx // it is the session's life, not a request's
 	end    context.CancelFunc
 	before time.Time // when it is over
+	// by is who it is of.
+	by *viewing
 	// queries has an entry while a query of it about kept logs runs.
 	queries chan struct{}
 }
@@ -44,10 +48,11 @@ type sessions struct {
 	mu      sync.Mutex
 	tickets map[secretHash]time.Time // when each is over
 	all     map[secretHash]session
+	used    map[secretHash]time.Time // tokens of IAM identities, and until when each is remembered
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, tickets: map[secretHash]time.Time{}, all: map[secretHash]session{}}
+	return &sessions{now: now, tickets: map[secretHash]time.Time{}, all: map[secretHash]session{}, used: map[secretHash]time.Time{}}
 }
 
 // secret is a new secret of 256 bits.
@@ -99,13 +104,54 @@ func (s *sessions) enter(ticket, host string) (*http.Cookie, bool) {
 	if !ok || !s.now().Before(before) {
 		return nil, false
 	}
-	if len(s.all) >= mostSessions {
-		dropOldest(s.all, func(one session) time.Time { return one.before }).end()
+	return s.begin(host, &viewing{}), true
+}
+
+// prove begins a session of an IAM identity.
+func (s *sessions) prove(host string, by *viewing) *http.Cookie {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begin(host, by)
+}
+
+// begin begins a session. With one too many, the oldest of its kind goes: nobody who signs in by IAM ends a session of the user of the command. The
+// caller holds the lock.
+func (s *sessions) begin(host string, by *viewing) *http.Cookie {
+	alike := map[secretHash]session{}
+	for hash, one := range s.all {
+		if (one.by.who == nil) == (by.who == nil) {
+			alike[hash] = one
+		}
+	}
+	if len(alike) >= mostSessions {
+		for hash := range alike {
+			if before := s.all[hash].before; !slices.ContainsFunc(slices.Collect(maps.Values(alike)), func(o session) bool { return o.before.Before(before) }) {
+				s.all[hash].end()
+				delete(s.all, hash)
+				break
+			}
+		}
 	}
 	value := secret()
 	ctx, end := context.WithCancel(context.Background())
-	s.all[hashOf(value)] = session{token: secret(), ctx: ctx, end: end, before: s.now().Add(sessionLife), queries: make(chan struct{}, 1)}
-	return cookie(host, value), true
+	s.all[hashOf(value)] = session{token: secret(), ctx: ctx, end: end, before: s.now().Add(sessionLife), by: by, queries: make(chan struct{}, 1)}
+	return cookie(host, value)
+}
+
+// fresh reports whether a token was not used before, and remembers it.
+func (s *sessions) fresh(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for hash, until := range s.used {
+		if !s.now().Before(until) {
+			delete(s.used, hash)
+		}
+	}
+	if _, was := s.used[hashOf(token)]; was || len(s.used) >= mostProofs {
+		return false
+	}
+	s.used[hashOf(token)] = s.now().Add(proofLife)
+	return true
 }
 
 // of is the session of a request.

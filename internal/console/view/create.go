@@ -24,7 +24,7 @@ type Create struct {
 	// Asked reports whether a person filled in something: before that nothing is said to be wrong.
 	Asked    bool
 	Problems []blueprint.Problem
-	// Texts say the same as the form; there are none while something is wrong.
+	// Texts say the same as the form; the list is empty while something is wrong.
 	Texts []CreateText
 	// Outcome is what was made; nil before.
 	Outcome *Made

@@ -76,6 +76,8 @@ type Read struct {
 	By   Reader    `json:"by"`
 	// With is the command that reads, such as muster mcp.
 	With string `json:"with"`
+	// As is the ARN of the IAM identity whose rights the read has; empty for those of By.
+	As string `json:"as,omitempty"`
 	// Client is what the client of that command says of itself; empty if it has no client.
 	Client string `json:"client,omitempty"`
 	// Command is the command line of Muster's whose answer is read.

@@ -22,6 +22,7 @@ import (
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/explain/diagnosis"
+	"muster.dev/muster/internal/iam/viewer"
 	"muster.dev/muster/internal/plane/logquery"
 	"muster.dev/muster/internal/platform/decision"
 )
@@ -90,6 +91,10 @@ type Source struct {
 	Plans   []blueprint.Blueprint
 	Refuses error
 	Waits   bool
+	// By is who made the last one. Viewers are the IAM identities by their tokens, and May their rights by the ARN.
+	By      *viewer.Viewer
+	Viewers map[string]viewer.Viewer
+	May     map[string]view.Rights
 }
 
 // NewSource returns a source of facts.
@@ -216,13 +221,13 @@ func (s *Source) Asking() int {
 }
 
 // Create implements pageserver.Source.
-func (s *Source) Create(_ context.Context, plan blueprint.Blueprint) (view.Made, error) {
+func (s *Source) Create(_ context.Context, by *viewer.Viewer, plan blueprint.Blueprint) (view.Made, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Refuses != nil {
 		return view.Made{}, s.Refuses
 	}
-	s.Plans = append(s.Plans, plan)
+	s.Plans, s.By = append(s.Plans, plan), by
 	made := view.Made{Waiting: s.Waits}
 	if !plan.Exists {
 		made.Objects = append(made.Objects, view.MadeObject{Kind: "cluster", Name: plan.Name, Did: "created"})
@@ -235,6 +240,38 @@ func (s *Source) Create(_ context.Context, plan blueprint.Blueprint) (view.Made,
 		made.Objects = append(made.Objects, view.MadeObject{Kind: "nodegroup", Name: g.Name, Did: did})
 	}
 	return made, nil
+}
+
+// Prove implements pageserver.Source.
+func (s *Source) Prove(_ context.Context, p viewer.Proof) (viewer.Viewer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	who, ok := s.Viewers[p.Token]
+	if !ok || !viewer.IsAudience(p.Audience) {
+		return who, fmt.Errorf("%w: it is not a token for %s", pageserver.ErrForbidden, p.Audience)
+	}
+	return who, nil
+}
+
+// Rights implements pageserver.Source.
+func (s *Source) Rights(_ context.Context, by viewer.Viewer, _ view.Facts) (view.Rights, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rights, ok := s.May[by.ARN]
+	if !ok {
+		return rights, fmt.Errorf("%w: the key of %s has ended", pageserver.ErrForbidden, by.ARN)
+	}
+	return rights, nil
+}
+
+// Grant changes the rights of an IAM identity; nil ends it.
+func (s *Source) Grant(arn string, rights *view.Rights) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.May, arn)
+	if rights != nil {
+		s.May[arn] = *rights
+	}
 }
 
 // Done ends what waits for a cluster.
