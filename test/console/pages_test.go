@@ -15,6 +15,8 @@ import (
 
 	"muster.dev/muster/internal/console/blueprint"
 	"muster.dev/muster/internal/console/pageserver/pageservertest"
+	"muster.dev/muster/internal/console/view"
+	"muster.dev/muster/internal/iam/viewer"
 )
 
 // pages are all pages, by the names of their pictures.
@@ -208,6 +210,33 @@ func TestNewCluster(t *testing.T) {
 	if plans := s.source.Made(); len(plans) < 2 || plans[0].Token == "" || plans[0].Token != plans[1].Token || len(plans[0].Groups) != 2 || plans[0].Name != "blue" {
 		t.Errorf("made: %+v", plans)
 	}
+	s.quiet()
+}
+
+// An IAM identity signs in by a form without barriers, sees what it may, and is named.
+func TestSignInByIAM(t *testing.T) {
+	library := axe(t)
+	s := open(t, pageservertest.World())
+	s.source.Viewers = map[string]viewer.Viewer{"k8s-aws-v1.bert": {ARN: "arn:aws:iam::000000000000:user/bert"}}
+	s.source.May = map[string]view.Rights{"arn:aws:iam::000000000000:user/bert": {Of: map[string]view.ClusterRights{"home": {Describe: true}}}}
+	s.do(chromedp.Click("footer form button", chromedp.ByQuery))
+	s.until(`document.querySelector("h1").textContent === "Signed out"`)
+	for _, window := range shapes() {
+		s.be(window)
+		s.do(chromedp.Navigate(s.address+"/sign-in"), chromedp.SendKeys("#proof", "k8s-aws-v1.other", chromedp.ByQuery), chromedp.Click(".sign-in button", chromedp.ByQuery))
+		s.until(`document.querySelector("#proof-why") !== null`)
+		s.shoot("sign-in-" + window.name)
+		if found := value[[]string](s, wider); len(found) > 0 {
+			t.Errorf("%s is wider than the window: %q", window.name, found)
+		}
+		s.do(chromedp.Evaluate(library, nil))
+		for _, barrier := range value[[]string](s, barriers) {
+			t.Errorf("%s: %s", window.name, barrier)
+		}
+	}
+	s.do(chromedp.SendKeys("#proof", "k8s-aws-v1.bert", chromedp.ByQuery), chromedp.Click(".sign-in button", chromedp.ByQuery))
+	s.until(`document.querySelector("footer b")?.textContent.endsWith("user/bert") && document.querySelectorAll(".map .m").length === 0 && document.querySelector(".cluster h2")?.textContent === "home"`)
+	s.shoot("viewer")
 	s.quiet()
 }
 
