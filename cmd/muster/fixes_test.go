@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"muster.dev/muster/cmd/muster/explain"
 	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/explain/cause"
+	"muster.dev/muster/internal/explain/diagnosis"
 )
 
 // Each command of muster's in the fixes of the catalogue is one that there is, with its flags and number of arguments: as it
@@ -25,7 +25,7 @@ func TestFixesAreCommands(t *testing.T) {
 	names := strings.NewReplacer("$MACHINE", "i-1", "$NODE", "node-1", "$GROUP", "default", "$CLUSTER", "home", "$NAME", "web --namespace shop")
 	seen := 0
 	for _, c := range catalogue.All() {
-		several := explain.FixIn(c.Fix, "home")
+		several := diagnosis.FixIn(c.Fix, "home")
 		for _, quoted := range commands.FindAllString(several, -1) {
 			if strings.Contains(quoted, "muster ") && !strings.Contains(quoted, "--cluster home") || strings.HasPrefix(quoted, "`kubectl ") && !strings.Contains(quoted, "--context ") {
 				t.Errorf("%s: of several clusters, %s is for none", c.ID, quoted)

@@ -54,6 +54,10 @@ type Addon struct {
 	// objects to apply. It may be nil.
 	Configure func([]*unstructured.Unstructured, Values) ([]*unstructured.Unstructured, error)
 
+	// Served says why the account cannot serve the API of the add-on in a cluster without a VPC. Such an add-on has objects,
+	// which lead the API server there, and no pods.
+	Served string
+
 	// OnMachines says how a program of each machine runs there. Such an add-on has no objects in the cluster.
 	OnMachines string
 	// Health is the source of its health on machines.
@@ -113,7 +117,7 @@ func New(a Addon) Addon {
 	fill(&a.Schema, noSchema)
 	// The number goes up when the objects of an add-on change and its program does not.
 	fill(&a.Version, a.Program+"-eksbuild.1")
-	if a.Manifest != "" {
+	if a.ServiceAccount != "" {
 		fill(&a.Image, "muster.dev/"+a.Name+":"+a.Program)
 	}
 	if a.ClusterVersions == nil {

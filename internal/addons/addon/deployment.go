@@ -137,6 +137,9 @@ func Containers(deployment *unstructured.Unstructured, change func(container map
 
 // budget is the disruption budget of the pods; nil if there is to be none.
 func (a Addon) budget(values Values) *unstructured.Unstructured {
+	if a.Pods.App == "" {
+		return nil
+	}
 	asked, _ := values["podDisruptionBudget"].(map[string]any)
 	if enabled, ok := asked["enabled"].(bool); ok && !enabled {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 	"muster.dev/muster/internal/addons/addonfiles"
 	"muster.dev/muster/internal/addons/catalogue"
 	"muster.dev/muster/internal/addons/karpenter"
+	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/machine/hostagent"
 	"muster.dev/muster/internal/machine/machine"
 	"muster.dev/muster/internal/node/bootreport"
@@ -59,6 +61,11 @@ func AddOfCluster(mgr manager.Manager, connection *rest.Config, c component.Conf
 	if err != nil {
 		return fmt.Errorf("making a client of the cluster for add-ons: %w", err)
 	}
+	trusted, err := os.ReadFile(c.Authority(authority.Cluster))
+	if err != nil {
+		return fmt.Errorf("reading the authority of the cluster for add-ons: %w", err)
+	}
+	c.TrustedAuthority = string(trusted)
 	files, all := addonfiles.New(hostagent.New(hostagent.Config{State: c.State}), c.Dir.Namespace(), c.BinDir), catalogue.For(c.Release)
 	return Add(mgr, Config{
 		ClusterName: c.Cluster.Spec.Name,
@@ -80,6 +87,9 @@ func AddOfCluster(mgr manager.Manager, connection *rest.Config, c component.Conf
 		Kinds: files.Kinds, Load: files.Load, Unload: files.Unload,
 		Absent: func(name string) string {
 			known, ok := all.Find(name)
+			if ok && known.Served != "" && !c.VPC {
+				return known.Served
+			}
 			if ok && known.OnMachines == "" && !c.VPC {
 				return "the service runs without root, and so its machines are simulated and run no pods"
 			}

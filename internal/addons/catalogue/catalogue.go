@@ -13,6 +13,7 @@ import (
 	"muster.dev/muster/internal/addons/karpenter"
 	"muster.dev/muster/internal/addons/kubeproxy"
 	"muster.dev/muster/internal/addons/metricsserver"
+	"muster.dev/muster/internal/addons/musterexplain"
 	"muster.dev/muster/internal/addons/snapshotcontroller"
 	"muster.dev/muster/internal/addons/traefik"
 	"muster.dev/muster/internal/addons/vpccni"
@@ -42,6 +43,7 @@ func For(of release.Release) addon.Catalogue {
 		karpenter.Addon(),
 		kubeproxy.Addon(of),
 		metricsserver.Addon(),
+		musterexplain.Addon(),
 		snapshotcontroller.Addon(),
 		traefik.Addon(),
 		vpccni.Addon(),

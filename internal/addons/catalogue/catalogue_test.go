@@ -62,7 +62,8 @@ func TestCatalogue(t *testing.T) {
 		if !strings.HasPrefix(a.Version, a.Program+"-eksbuild.") || !strings.HasPrefix(a.Program, "v") {
 			t.Errorf("%s has the version %s, of the program %s", a.Name, a.Version, a.Program)
 		}
-		if inPods := a.Manifest != ""; inPods == (a.OnMachines != "") || inPods != (a.ServiceAccount != "") || inPods != (a.Pods != addon.Pods{}) || inPods == (a.Health != "") {
+		inPods, served, onMachines := a.ServiceAccount != "", a.Served != "", a.OnMachines != ""
+		if (a.Manifest != "") != (inPods || served) || inPods && served || onMachines == (inPods || served) || inPods != (a.Pods != addon.Pods{}) || inPods != (a.Image != "") || onMachines != (a.Health != "") {
 			t.Errorf("%s runs in pods and does not: %+v", a.Name, a)
 		}
 		if (len(a.Files()) > 0) != (a.Build != addon.Build{}) {

@@ -146,6 +146,7 @@ func (h *hosted) generation(ctx context.Context, account component.Account) erro
 	group.Go(func() { h.renew(ctx, specs) })
 	group.Go(func() { h.rotateKubelets(ctx, specs) })
 	group.Go(func() { h.control(ctx, wanted, specs) })
+	group.Go(func() { serveAPIs(ctx, h, specs) })
 	defer cancel()
 	select {
 	case <-ctx.Done():

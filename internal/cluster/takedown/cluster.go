@@ -71,6 +71,7 @@ func (c Cluster) Remove(ctx context.Context) error {
 	}
 	for _, socket := range []string{
 		c.Account.State.EgressSocket(c.Dir.Namespace()), c.Account.State.WebhookSocket(c.Dir.Namespace()), c.Account.State.ControlPlaneSocket(c.Dir.Namespace()), c.Account.State.TokenSocket(c.Dir.Namespace()),
+		statedir.AccountAPIsSocket(c.Account.State, c.Dir.Namespace()),
 		c.Dir.FrontSocket(), c.Dir.KarpenterSocket(), c.Dir.KarpenterProxySocket(),
 	} {
 		if err := socketdir.Remove(socket); err != nil {

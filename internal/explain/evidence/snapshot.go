@@ -5,6 +5,7 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -123,6 +124,27 @@ func Read(ctx context.Context, management client.Reader, now time.Time) (*Snapsh
 	}
 	s.Clusters, s.Groups, s.Machines, s.Updates, s.Stacks = clusters.Items, groups.Items, machines.Items, updates.Items, stacks.Items
 	return s, nil
+}
+
+// ReadOf reads what the management plane has about the cluster of a namespace, and nothing of another cluster. It says
+// whether the account has several clusters. A cluster that is not there is an error.
+func ReadOf(ctx context.Context, management client.Reader, namespace string, now time.Time) (of *Snapshot, several bool, err error) {
+	of, err = Read(ctx, management, now)
+	if err != nil {
+		return nil, false, err
+	}
+	several = len(of.Clusters) > 1
+	of.Clusters = slices.DeleteFunc(of.Clusters, func(c v1alpha1.Cluster) bool { return c.Namespace != namespace })
+	if len(of.Clusters) == 0 {
+		return nil, false, fmt.Errorf("the management plane has no cluster in namespace %s", namespace)
+	}
+	of.Groups = slices.DeleteFunc(of.Groups, func(g v1alpha1.NodeGroup) bool { return g.Namespace != namespace })
+	of.Updates = slices.DeleteFunc(of.Updates, func(u v1alpha1.Update) bool { return u.Namespace != namespace })
+	of.Machines = slices.DeleteFunc(of.Machines, func(m v1alpha1.Machine) bool {
+		return m.Spec.ClusterName == "" || v1alpha1.ClusterSlug(m.Spec.ClusterName) != namespace
+	})
+	of.Stacks = nil // a stack is of no cluster
+	return of, several, nil
 }
 
 // ReadClusters reads the API servers of clusters, by their names, and keeps what it found or why nothing was found. They

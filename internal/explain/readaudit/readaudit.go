@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package readaudit records who read what of an installation by something that reads much at once: bundles, the MCP
-// server and the console. The record is the log file reads.log among the logs of the account, which muster logs reads shows: a line of
+// Package readaudit records who read what of an installation by something that reads much at once or for others: bundles, the MCP
+// server, the console and the API explain.muster.dev. The record is the log file reads.log among the logs of the account, which muster logs reads shows: a line of
 // JSON for each read, written before anything is read.
 //
 // Requests to API servers are in their audit logs besides.
@@ -80,8 +80,12 @@ type Read struct {
 	As string `json:"as,omitempty"`
 	// Client is what the client of that command says of itself; empty if it has no client.
 	Client string `json:"client,omitempty"`
-	// Command is the command line of Muster's whose answer is read.
+	// Command is the command line of Muster's whose answer is read, or the request that is answered.
 	Command string `json:"command"`
+	// Cluster is that whose API server asks, by the namespace that it has in the management plane, and User the user of the
+	// cluster for whom it does; empty for all else.
+	Cluster string `json:"cluster,omitempty"`
+	User    string `json:"user,omitempty"`
 	// File that is written; empty if none is.
 	File string `json:"file,omitempty"`
 }

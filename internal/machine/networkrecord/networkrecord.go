@@ -194,8 +194,9 @@ func setEndpoint(c component.Config, n clusternetwork.Network) error {
 	return network.SetEndpoint(vpc.Endpoint{
 		Cluster: c.Cluster.Spec.Name, Addresses: n.Addresses, PodCIDR: n.PodCIDR, PodSubnets: n.PodSubnetIDs(),
 		EgressSocket: c.State.EgressSocket(c.Dir.Namespace()), WebhookSocket: c.State.WebhookSocket(c.Dir.Namespace()),
-		APIServer:      c.Places.Published.Reach,
-		SecurityGroups: append([]string{n.SecurityGroupID}, c.Cluster.Spec.SecurityGroupIDs...),
+		AccountAPIsSocket: statedir.AccountAPIsSocket(c.State, c.Dir.Namespace()),
+		APIServer:         c.Places.Published.Reach,
+		SecurityGroups:    append([]string{n.SecurityGroupID}, c.Cluster.Spec.SecurityGroupIDs...),
 	})
 }
 

@@ -302,6 +302,7 @@ func TestEndpointsAreRefused(t *testing.T) {
 		"overlaps the VPC's range":        func(e *Endpoint) { e.PodCIDR = netip.MustParsePrefix("192.168.0.0/16") },
 		"has an address":                  func(e *Endpoint) { e.Addresses = good.Addresses[1:] },
 		"has the egress socket":           func(e *Endpoint) { e.EgressSocket = good.EgressSocket },
+		"is not an absolute path of its":  func(e *Endpoint) { e.AccountAPIsSocket = e.EgressSocket },
 		"has the API server's address":    func(e *Endpoint) { e.APIServer = good.APIServer },
 		`invalid subnet id "subnet-1"`:    func(e *Endpoint) { e.PodSubnets = []string{"subnet-0123456789abcdef0", "subnet-1"} },
 		"has a part of its podCIDR 10.24": func(e *Endpoint) { e.PodCIDR = netip.MustParsePrefix("10.244.128.0/17") },

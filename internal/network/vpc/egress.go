@@ -15,20 +15,23 @@ import (
 const kubeletPort = 10250
 
 // serveEgress answers the API server on the unix socket of its network "cluster" (package connectproxy): kubelets,
-// pods, aggregated APIs, and webhooks that are Services.
+// pods, aggregated APIs, the account's own among them, and webhooks that are Services.
 func (d *door) serveEgress(ctx context.Context, listener net.Listener) error {
 	proxy := connectproxy.Server{Dial: d.dialMachine, Take: d.takeCall, Give: d.giveCall}
 	return proxy.Serve(ctx, listener)
 }
 
-// dialMachine connects to a machine or a pod of the cluster.
+// dialMachine connects to a machine or a pod of the cluster, or to the account's APIs.
 func (d *door) dialMachine(ctx context.Context, hostPort string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if target, err := netip.ParseAddrPort(hostPort); err == nil && d.isAccountAPIs(target) {
+		return d.dialAccountAPIs(ctx)
+	}
 	target, err := d.admit(hostPort)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
 	return dialVPC(ctx, d.sockets.namespace, d.Addresses[0], target)
 }
 

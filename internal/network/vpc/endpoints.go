@@ -27,6 +27,9 @@ type Endpoint struct {
 	EgressSocket string `json:"egressSocket"`
 	// WebhookSocket is the unix socket by which it reaches what its users name by URL. An earlier version wrote none.
 	WebhookSocket string `json:"webhookSocket,omitempty"`
+	// AccountAPIsSocket is the unix socket at which the account serves APIs in the cluster, for its API server alone. An
+	// earlier version wrote none. It is read with each connection.
+	AccountAPIsSocket string `json:"accountAPIsSocket,omitempty"`
 	// PodCIDR holds the addresses of the cluster's pods: webhooks and aggregated API servers run there. Clusters of one
 	// VPC have ranges of their own.
 	PodCIDR netip.Prefix `json:"podCIDR"`
@@ -46,7 +49,7 @@ func (e Endpoint) URL() string {
 
 func (e Endpoint) equal(other Endpoint) bool {
 	return e.Cluster == other.Cluster && slices.Equal(e.Addresses, other.Addresses) && e.APIServer == other.APIServer &&
-		e.EgressSocket == other.EgressSocket && e.WebhookSocket == other.WebhookSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.PodSubnets, other.PodSubnets) && slices.Equal(e.SecurityGroups, other.SecurityGroups)
+		e.EgressSocket == other.EgressSocket && e.WebhookSocket == other.WebhookSocket && e.AccountAPIsSocket == other.AccountAPIsSocket && e.PodCIDR == other.PodCIDR && slices.Equal(e.PodSubnets, other.PodSubnets) && slices.Equal(e.SecurityGroups, other.SecurityGroups)
 }
 
 // sameDoor reports whether an endpoint is served as another one is: groups are the kernel's business, and who may have
@@ -54,6 +57,7 @@ func (e Endpoint) equal(other Endpoint) bool {
 func (e Endpoint) sameDoor(other Endpoint) bool {
 	e.SecurityGroups, other.SecurityGroups = nil, nil
 	e.PodSubnets, other.PodSubnets = nil, nil
+	e.AccountAPIsSocket, other.AccountAPIsSocket = "", ""
 	return e.equal(other)
 }
 
@@ -136,6 +140,8 @@ func (n *Network) validateEndpoints(all []Endpoint) error {
 				what = "the egress socket"
 			case e.WebhookSocket != "" && other.WebhookSocket == e.WebhookSocket:
 				what = "the webhook socket"
+			case e.AccountAPIsSocket != "" && other.AccountAPIsSocket == e.AccountAPIsSocket:
+				what = "the socket of the account's APIs"
 			case other.APIServer == e.APIServer:
 				what = "the API server's address"
 			case other.PodCIDR.Overlaps(e.PodCIDR):
@@ -149,7 +155,23 @@ func (n *Network) validateEndpoints(all []Endpoint) error {
 	return nil
 }
 
+// validateSockets checks the sockets of an endpoint.
+func (e Endpoint) validateSockets() error {
+	switch {
+	case !filepath.IsAbs(e.EgressSocket):
+		return fmt.Errorf("egress socket %q is not an absolute path", e.EgressSocket)
+	case e.WebhookSocket != "" && (!filepath.IsAbs(e.WebhookSocket) || e.WebhookSocket == e.EgressSocket):
+		return fmt.Errorf("webhook socket %q is not an absolute path of its own", e.WebhookSocket)
+	case e.AccountAPIsSocket != "" && (!filepath.IsAbs(e.AccountAPIsSocket) || e.AccountAPIsSocket == e.EgressSocket || e.AccountAPIsSocket == e.WebhookSocket):
+		return fmt.Errorf("socket of the account's APIs %q is not an absolute path of its own", e.AccountAPIsSocket)
+	}
+	return nil
+}
+
 func (n *Network) validateEndpoint(e Endpoint) error {
+	if err := e.validateSockets(); err != nil {
+		return err
+	}
 	switch {
 	case e.Cluster == "":
 		return errors.New("the cluster has no name")
@@ -157,10 +179,6 @@ func (n *Network) validateEndpoint(e Endpoint) error {
 		return errors.New("it has no address")
 	case !e.APIServer.Addr().IsLoopback() || e.APIServer.Port() == 0:
 		return fmt.Errorf("API server's address %s is not on the host's loopback", e.APIServer)
-	case !filepath.IsAbs(e.EgressSocket):
-		return fmt.Errorf("egress socket %q is not an absolute path", e.EgressSocket)
-	case e.WebhookSocket != "" && (!filepath.IsAbs(e.WebhookSocket) || e.WebhookSocket == e.EgressSocket):
-		return fmt.Errorf("webhook socket %q is not an absolute path of its own", e.WebhookSocket)
 	case !e.PodCIDR.IsValid() || !e.PodCIDR.Addr().Is4() || e.PodCIDR.Masked() != e.PodCIDR || e.PodCIDR.Bits() == 0:
 		return fmt.Errorf("podCIDR %s is not a range of IPv4 addresses", e.PodCIDR)
 	case e.PodCIDR.Overlaps(n.cidr):

@@ -124,7 +124,7 @@ func apiServer(c Config, slot int) (Spec, error) {
 		"profiling":                          "false",
 		"proxy-client-cert-file":             frontProxy,
 		"proxy-client-key-file":              frontProxy,
-		"requestheader-allowed-names":        "front-proxy-client",
+		"requestheader-allowed-names":        UserFrontProxy,
 		"requestheader-client-ca-file":       c.Authority("front-proxy"),
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 		"requestheader-group-headers":        "X-Remote-Group",

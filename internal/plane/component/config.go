@@ -64,6 +64,9 @@ type Config struct {
 	EncryptionKey string
 	// Release of Kubernetes that its control plane runs.
 	Release release.Release
+	// TrustedAuthority is the certificate of the cluster's authority, in PEM, for objects that say whom an API server is to
+	// trust. It is read where it is needed.
+	TrustedAuthority string
 	// Network is the cluster's as it was resolved: what its spec leaves out was chosen.
 	Network clusternetwork.Network
 	// Simulates says that machines of the cluster are simulated, now or soon.

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"muster.dev/muster/internal/certificates/authority"
 	"muster.dev/muster/internal/iam/caller"
 	"muster.dev/muster/internal/network/clusternetwork"
@@ -44,6 +46,17 @@ const (
 	CredentialAccount              = "account"
 	CredentialAccountMetadata      = "account-metadata"
 	CredentialAccountAuthenticator = "account-authenticator"
+)
+
+// UserFrontProxy is who speaks to aggregated APIs for users: an API server.
+const UserFrontProxy = "front-proxy-client"
+
+// CredentialAccountAPIs is the certificate by which the account serves APIs in a cluster; ServerAccountAPIs is the name
+// that the API server asks it for: that of the Service which the APIService names.
+const (
+	CredentialAccountAPIs = "account-apis"
+	ServerAccountAPIs     = ServiceAccountAPIs + "." + metav1.NamespaceSystem + ".svc"
+	ServiceAccountAPIs    = "muster-explain"
 )
 
 // CredentialPlane is the certificate by which the components of a cluster know the account, as UserAccount. Its
@@ -117,6 +130,9 @@ func Credentials(c Config) ([]authority.Credential, error) {
 	if c.Karpenter {
 		own = append(own, authority.Credential{Name: Karpenter, Authority: authority.Cluster, CommonName: UserKarpenter, Client: true})
 	}
+	if c.VPC {
+		own = append(own, authority.Credential{Name: CredentialAccountAPIs, Authority: authority.Cluster, CommonName: "muster:account-apis", DNSNames: []string{ServerAccountAPIs}})
+	}
 	return append(own, []authority.Credential{
 		{Name: Etcd, Authority: authority.Etcd, CommonName: "etcd", DNSNames: localhost(), Addresses: reached(c.Places.Etcd, c.Places.EtcdPeer), Client: true},
 		{Name: clientOf(Etcd), Authority: authority.Etcd, CommonName: "kube-apiserver", Client: true},
@@ -124,7 +140,7 @@ func Credentials(c Config) ([]authority.Credential, error) {
 
 		{Name: "kube-apiserver", Authority: authority.Cluster, CommonName: "kube-apiserver", DNSNames: names, Addresses: addresses},
 		{Name: "kubelet-client", Authority: authority.Cluster, CommonName: "kube-apiserver", Organizations: []string{GroupKubeletClients}, Client: true},
-		{Name: "front-proxy-client", Authority: authority.FrontProxy, CommonName: "front-proxy-client", Client: true},
+		{Name: "front-proxy-client", Authority: authority.FrontProxy, CommonName: UserFrontProxy, Client: true},
 		{Name: "kube-controller-manager", Authority: authority.Cluster, CommonName: "system:kube-controller-manager", DNSNames: localhost(), Addresses: reached(c.Places.ControllerManager), Client: true},
 		{Name: "kube-scheduler", Authority: authority.Cluster, CommonName: "system:kube-scheduler", DNSNames: localhost(), Addresses: reached(c.Places.Scheduler), Client: true},
 		{Name: "certificate-controller", Authority: authority.Cluster, CommonName: UserCertificateController, DNSNames: localhost(), Addresses: reached(c.Places.CertificateControllerMetrics, c.Places.CertificateControllerAuthorization), Client: true},

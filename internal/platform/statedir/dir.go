@@ -160,6 +160,11 @@ func (d Dir) WebhookSocket(namespace string) string {
 	return socketOf(d, "webhooks", namespace)
 }
 
+// AccountAPIsSocket is where the account serves APIs in the cluster with a namespace, for its API server.
+func AccountAPIsSocket(d Dir, namespace string) string {
+	return socketOf(d, "apis", namespace)
+}
+
 // TokenSocket is where the API server of the cluster with a namespace has service account tokens signed.
 func (d Dir) TokenSocket(namespace string) string {
 	return socketOf(d, "tokens", namespace)

@@ -29,7 +29,7 @@ func addonActions() []action {
 					names = append(names, *info.AddonName)
 				}
 			}
-			if got := strings.Join(names, " "); got != "coredns eks-pod-identity-agent karpenter kube-proxy metrics-server snapshot-controller traefik vpc-cni" {
+			if got := strings.Join(names, " "); got != "coredns eks-pod-identity-agent karpenter kube-proxy metrics-server muster-explain snapshot-controller traefik vpc-cni" {
 				w.Errorf("add-ons %s", got)
 			}
 			out := need(w.eks.DescribeAddonVersions(w.ctx(), &eks.DescribeAddonVersionsInput{AddonName: aws.String("coredns")}))
