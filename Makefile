@@ -120,6 +120,10 @@ stories: build .build/testcount .build/stories ## every story but those of `make
 causes: ## each cause of docs/causes.md: whether it is named, after how many seconds and from where, by the log of `make stories` (LOG= for another)
 	@$(AS_BUILT) go run ./tools/causetable $(or $(LOG),.build/logs/stories.log)
 
+.PHONY: headlamp-plugin
+headlamp-plugin: ## check, test and build the plugin for Headlamp, into .build/headlamp; needs Node.js and fetches the npm packages of its lock file (minutes, once)
+	@tools/headlamp-plugin.sh
+
 .PHONY: console-test
 console-test: ## the pages of muster console in a real Chromium, which it installs if need be: hostile texts, a thousand machines, barriers by axe-core; pictures in .build/console
 	@$(AS_BUILT) tools/console-test.sh $(ARGS)
