@@ -46,6 +46,10 @@ logs: ## build what keeps and searches the logs of control planes, VictoriaLogs 
 eksctl: ## build eksctl, unmodified, into bin/ from a checkout of its public repository: DIR=DIRECTORY (about 5 minutes and 3 GiB of Go's caches, once)
 	@tools/eksctl.sh "$(DIR)"
 
+.PHONY: cluster-api
+cluster-api: ## build Cluster API, its AWS provider, clusterctl and clusterawsadm, unmodified, into bin/cluster-api (minutes and GiB of Go's caches, once)
+	@tools/build.sh cluster-api
+
 .PHONY: kubernetes
 kubernetes: ## build another minor of Kubernetes than the default, into bin/MINOR: MINOR=1.37 (minutes, once)
 	@tools/build.sh kubernetes "$(MINOR)"
@@ -193,7 +197,7 @@ $(CONTROLLER_GEN):
 
 .PHONY: vuln
 vuln: ## look up known vulnerabilities of all modules (needs a way to Go's vulnerability database)
-	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./mcp ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/console ./test/terminationhandler $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
+	@for module in . $(patsubst %/go.mod,./%,$(sort $(wildcard kubernetes/*/go.mod))) ./etcd ./runtime/containerd ./runtime/runc ./runtime/cni ./images $(patsubst %/go.mod,./%,$(sort $(wildcard images/*/go.mod))) ./pkcs11 ./egress ./mcp ./clusterapi ./deploy/render ./test/bench/iam ./test/awssdk ./test/csi ./test/console ./test/terminationhandler $(patsubst %/go.mod,./%,$(sort $(wildcard test/conformance/*/go.mod))); do \
 		echo "$$module" >&2; flags=; \
 		case $$module in ./kubernetes/* | ./test/conformance/*) flags="-modfile=$(CURDIR)/$$module/go.mod" module=$${module%/*} ;; esac; \
 		GOBIN=$(CURDIR)/.tools/bin go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION); \

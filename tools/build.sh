@@ -5,11 +5,11 @@
 # buildsteps.sh, the toolchain and the flags hash to what its stamp says, and its outputs are there.
 # Everything is made elsewhere and renamed into place, so it may be interrupted at any time, and programs that run keep running.
 #
-#	tools/build.sh [node | rest | addons | karpenter | logs | kubernetes MINOR]
+#	tools/build.sh [node | rest | addons | karpenter | logs | cluster-api | kubernetes MINOR]
 #
 # node is all that `muster up` asks for, and rest what a cluster comes up without; without an argument it builds both. addons is what few
 # clusters need, and goes into bin/addons; so does karpenter, which needs a newer Go than the rest. logs is what keeps the logs of control
-# planes. Kubernetes of each minor goes into bin/MINOR: that of the default is part of node, and others are built by their name.
+# planes, and cluster-api is Cluster API and its AWS provider, in bin/cluster-api. Kubernetes of each minor goes into bin/MINOR: that of the default is part of node, and others are built by their name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly root=$PWD build=$PWD/.build
@@ -24,12 +24,13 @@ rest) readonly groups=rest what='what nodes do without (after an interruption, `
 addons) readonly groups=addons what='what few clusters need' ;;
 karpenter) readonly groups=karpenter what='Karpenter, which takes some 2 GiB in the caches of Go and 100 MB in bin/' ;;
 logs) readonly groups=logs what='what keeps the logs of control planes' ;;
+cluster-api) readonly groups='node cluster-api' what='Cluster API and its AWS provider, which take some 2 GiB in the caches of Go and 400 MB in bin/' ;;
 kubernetes)
 	[[ ${2-} =~ ^1\.[0-9]+$ && -e kubernetes/$2/go.mod ]] ||
 		{ all=$(printf ', %s' "${minors[@]}") && printf 'make kubernetes builds MINOR=%s, not "%s"\n' "${all#, }" "${2-}" >&2 && exit 2; }
 	readonly groups=kubernetes-$2 what="Kubernetes $2"
 	;;
-*) printf 'usage: tools/build.sh [node | rest | addons | karpenter | logs | kubernetes MINOR]\n' >&2 && exit 2 ;;
+*) printf 'usage: tools/build.sh [node | rest | addons | karpenter | logs | cluster-api | kubernetes MINOR]\n' >&2 && exit 2 ;;
 esac
 # Nothing is built with debugging information, which no linker here keeps: compiling it would take a fifth of the time.
 readonly reproducibly=(-trimpath -buildvcs=false -gcflags=all=-dwarf=false)
@@ -335,6 +336,7 @@ step addons snapshot_controller 35 5 "snapshot-controller $(version github.com/k
 step karpenter karpenter 240 20 "karpenter $(version github.com/aws/karpenter-provider-aws images/karpenter)" \
 	images/go.mod images/go.sum images/archive images/karpenter
 step logs victoria_logs 40 4 "victoria-logs $(version github.com/VictoriaMetrics/VictoriaLogs victorialogs)" victorialogs
+step cluster-api cluster_api 240 20 "cluster-api $(version sigs.k8s.io/cluster-api clusterapi), cluster-api-provider-aws $(version sigs.k8s.io/cluster-api-provider-aws/v2 clusterapi)" clusterapi
 
 # Who just saw nodes become Ready need not hear that the rest was there.
 ((${#stale[@]})) || [[ $groups != rest ]] || exit 0

@@ -130,6 +130,25 @@ build_victoria_logs() {
 	CGO_ENABLED=0 gobuild victorialogs "$out/victoria-logs" -ldflags "-s -w -X $v=victoria-logs-$(version $m victorialogs)" $m/app/victoria-logs
 }
 
+# Upstream's managers and command lines, and the manifests of the managers as releases have them: kubectl, of the group node, renders them.
+build_cluster_api() {
+	local capi=sigs.k8s.io/cluster-api capa=sigs.k8s.io/cluster-api-provider-aws/v2 flags='-s -w' m v core infrastructure
+	for m in $capi $capa; do
+		v=$(version $m clusterapi)
+		flags+=" -X $m/version.gitVersion=$v -X $m/version.gitMajor=${v:1:1} -X $m/version.gitMinor=$(cut -d . -f 2 <<<"$v") -X $m/version.gitTreeState=clean"
+	done
+	CGO_ENABLED=0 gobuild clusterapi "$tmp/" -ldflags "$flags" $capi $capi/cmd/clusterctl $capa $capa/cmd/clusterawsadm
+	mkdir "$out/cluster-api"
+	mv "$tmp/clusterctl" "$tmp/clusterawsadm" "$out/cluster-api/"
+	mv "$tmp/cluster-api" "$out/cluster-api/cluster-api-manager"
+	mv "$tmp/cluster-api-provider-aws" "$out/cluster-api/cluster-api-provider-aws-manager"
+	core=$(go -C clusterapi list -m -f '{{.Dir}}' $capi) infrastructure=$(go -C clusterapi list -m -f '{{.Dir}}' $capa)
+	(cd "$core/config/default" && "$root/bin/kubectl" kustomize .) >"$out/cluster-api/core-components.yaml"
+	(cd "$infrastructure/config/default" && "$root/bin/kubectl" kustomize .) >"$out/cluster-api/infrastructure-components.yaml"
+	cp "$core/metadata.yaml" "$out/cluster-api/core-metadata.yaml"
+	cp "$infrastructure/metadata.yaml" "$out/cluster-api/infrastructure-metadata.yaml"
+}
+
 # Its network stack is in a program of its own, so that no other process has it.
 build_egress() {
 	CGO_ENABLED=0 gobuild egress "$build/muster-egress" -ldflags '-s -w' .

@@ -19,7 +19,7 @@ type chosen struct {
 
 // large has a file of each target of make whose build takes too long for a sample, or is asked for by nothing else there.
 func large() map[string]string {
-	return map[string]string{"karpenter": "bin/addons/karpenter.tar", "logs": "bin/victoria-logs"}
+	return map[string]string{"karpenter": "bin/addons/karpenter.tar", "logs": "bin/victoria-logs", "cluster-api": "bin/cluster-api/clusterctl"}
 }
 
 // unbuilt names the stories that need a large build which was not made: no sample has them.
