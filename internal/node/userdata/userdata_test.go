@@ -162,6 +162,23 @@ func nested(levels int) string {
 	return text
 }
 
+// A cloud-config that says nothing asks for nothing; whatever else it says would not be done.
+func TestIgnoredCloudConfigs(t *testing.T) {
+	for content, want := range map[string]bool{
+		"": false, "#cloud-config": false, "#cloud-config\n\n  # nothing\r\n": false,
+		"#cloud-config\nusers: []": true, "#cloud-config\n---\n": true, "packages: [jq] # jq": true,
+	} {
+		part := userdata.Part{Name: "it", MediaType: userdata.TypeCloudConfig, Content: []byte(content)}
+		if got := len(userdata.Ignored([]userdata.Part{part})) > 0; got != want {
+			t.Errorf("%q: ignored is %t", content, got)
+		}
+	}
+	boothook := userdata.Part{Name: "it", MediaType: "text/cloud-boothook", Content: []byte("# nothing")}
+	if len(userdata.Ignored([]userdata.Part{boothook})) == 0 {
+		t.Error("a boothook is carried out")
+	}
+}
+
 func TestNodeConfigs(t *testing.T) {
 	parts := []userdata.Part{
 		{MediaType: "application/node.eks.aws", Name: "a", Content: []byte("x")},
