@@ -32,7 +32,8 @@ func NewEnvCommand(o *terminal.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "Print the environment by which AWS's tools find the account, as its first user",
-		Long: `Print the environment by which AWS's tools find the account, as its first user, "admin": the AWS CLI and SDKs, Terraform, eksctl.
+		Long: `Print the environment by which AWS's tools find the account, as its first user, "admin": the AWS CLI and SDKs, Terraform, eksctl,
+Cluster API's AWS provider.
 
 No secret is printed: the variables name files that only you can read. What would win over them (AWS_PROFILE, AWS_ACCESS_KEY_ID and the
 like) is unset. While it is in force, tools talk to muster for every AWS service, so that nothing reaches AWS by mistake.
@@ -81,6 +82,7 @@ var overriding = []string{
 	"AWS_ENDPOINT_URL_EKS_AUTH", "AWS_ENDPOINT_URL_EC2", "AWS_ENDPOINT_URL_AUTO_SCALING", "AWS_ENDPOINT_URL_SSM", "AWS_ENDPOINT_URL_KMS",
 	"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS", "AWS_ENDPOINT_URL_CLOUDFORMATION", "AWS_ENDPOINT_URL_CLOUDTRAIL", "AWS_ENDPOINT_URL_ELASTIC_LOAD_BALANCING",
 	"AWS_ENDPOINT_URL_ELASTIC_LOAD_BALANCING_V2", "AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL_EVENTBRIDGE", "AWS_ENDPOINT_URL_RESOURCE_GROUPS_TAGGING_API",
+	"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_SECRETS_MANAGER",
 	// eksctl's own: it reads them before AWS_ENDPOINT_URL (its pkg/eks/services_v2.go).
 	"AWS_STS_ENDPOINT", "AWS_IAM_ENDPOINT", "AWS_EKS_ENDPOINT", "AWS_EC2_ENDPOINT", "AWS_CLOUDFORMATION_ENDPOINT", "AWS_CLOUDTRAIL_ENDPOINT", "AWS_ELB_ENDPOINT",
 	"AWS_ELBV2_ENDPOINT",
