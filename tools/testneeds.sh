@@ -16,6 +16,8 @@ command -v musl-gcc >/dev/null || missing+=(musl-tools) # the resolver of Alpine
 # File systems whose files share their content, for internal/storage/filestore, internal/platform/removetree and test/stories.
 command -v mkfs.xfs >/dev/null || missing+=(xfsprogs)
 command -v mkfs.btrfs >/dev/null || missing+=(btrfs-progs)
+# Machines run it for a story. Where people work it is not installed for them, as it would begin to serve: the story says that it was skipped.
+[[ -z ${CI-} ]] || command -v sshd >/dev/null || missing+=(openssh-server)
 # The pods of a story run it.
 [[ ${1-} != postgresql ]] || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
 ((${#missing[@]})) || exit 0

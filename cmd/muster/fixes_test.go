@@ -36,7 +36,7 @@ func TestFixesAreCommands(t *testing.T) {
 				t.Errorf("%s: a command is not quoted: %s", c.ID, fix)
 			}
 			for _, quoted := range commands.FindAllString(names.Replace(fix), -1) {
-				for _, one := range strings.Split(strings.Trim(quoted, "`"), " | ") {
+				for one := range strings.SplitSeq(strings.Trim(quoted, "`"), " | ") {
 					if words := strings.Fields(one); words[0] == "muster" {
 						seen++
 						parses(t, string(c.ID), words[1:])

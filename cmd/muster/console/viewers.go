@@ -63,8 +63,10 @@ func (s *source) Rights(ctx context.Context, by viewer.Viewer, facts view.Facts)
 	of := make([]view.ClusterRights, len(facts.Clusters))
 	results := make([]bool, len(facts.Clusters))
 	questions := []asked{
-		{viewer.Question{Action: "ec2:DescribeInstances", Resource: "*"}, &rights.Machines}, {viewer.Question{Action: "ec2:DescribeSubnets", Resource: "*"}, &rights.Subnets},
-		{viewer.Question{Action: "iam:ListRoles", Resource: "*"}, &rights.Roles}, {viewer.Question{Action: "iam:GetAccountAuthorizationDetails", Resource: "*"}, &rights.Account},
+		{viewer.Question{Action: "ec2:DescribeInstances", Resource: "*"}, &rights.Machines},
+		{viewer.Question{Action: "ec2:DescribeSubnets", Resource: "*"}, &rights.Subnets},
+		{viewer.Question{Action: "iam:ListRoles", Resource: "*"}, &rights.Roles},
+		{viewer.Question{Action: "iam:GetAccountAuthorizationDetails", Resource: "*"}, &rights.Account},
 	}
 	for i := range facts.Clusters {
 		name := facts.Clusters[i].Spec.Name

@@ -23,7 +23,8 @@ func CalledNodeShell(name string) (program string, ok bool) {
 
 // RunNodeShell is such a program, and returns its exit status.
 func RunNodeShell(program string, args []string, s terminal.Streams) int {
-	status, err := 1, error(nil)
+	var status int
+	var err error
 	system := nodeshell.System{Root: "/", Out: s.Out}
 	switch program {
 	case nodeshell.Systemctl:

@@ -17,7 +17,7 @@ func serveAPIs(ctx context.Context, h *hosted, c component.Config) {
 	}
 	say := func(problem string) {
 		if problem != "" {
-			h.log.Error(problem)
+			h.log.Error("explanations are not served", "error", problem)
 		}
 	}
 	_ = retry(ctx, "serving explanations", say, func(ctx context.Context) error { return explainapi.ServeCluster(ctx, c, h.service.writes, h.log) })

@@ -101,7 +101,7 @@ func (a *account) made(requests []blueprint.Request) map[string]any {
 	var groups v1alpha1.NodeGroupList
 	var addons v1alpha1.AddonList
 	for _, list := range []client.ObjectList{&clusters, &groups, &addons} {
-		if err := a.api.List(context.Background(), list); err != nil { //nolint:usetesting // it ends at once
+		if err := a.api.List(a.t.Context(), list); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -142,7 +142,7 @@ func (a *account) serve(key client.ObjectKey) {
 func ofManifest(t *testing.T, text string) map[string]any {
 	t.Helper()
 	found := map[string]any{}
-	for _, document := range strings.Split(text, "---\n") {
+	for document := range strings.SplitSeq(text, "---\n") {
 		var of metav1.PartialObjectMetadata
 		if err := yaml.Unmarshal([]byte(document), &of); err != nil {
 			t.Fatal(err)

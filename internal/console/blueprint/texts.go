@@ -106,10 +106,8 @@ func (b Blueprint) Eksctl(at Place) (string, error) {
 		metadata["region"] = at.Region
 	}
 	file := map[string]any{"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "metadata": metadata}
-	note := ""
-	if b.Exists {
-		note = "# eksctl create nodegroup -f FILE; for a cluster that eksctl did not make, add vpc.id, vpc.securityGroup and vpc.subnets\n"
-	} else {
+	note := "# eksctl create nodegroup -f FILE; for a cluster that eksctl did not make, add vpc.id, vpc.securityGroup and vpc.subnets\n"
+	if !b.Exists {
 		note = "# eksctl create cluster -f FILE\n"
 		metadata["version"] = b.Version
 		b.eksctlCluster(file, at)

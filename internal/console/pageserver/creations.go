@@ -20,7 +20,7 @@ import (
 )
 
 // TokenHeader is the header by which a program sends the session's token with a request that makes something.
-const TokenHeader = "X-Muster-Token"
+const TokenHeader = "X-Muster-Token" //nolint:gosec // G101: the name of a header
 
 // RefusedError is wrapped by errors of a Source that makes nothing, or no more: because the viewer may not, or because of what is asked for.
 type RefusedError struct {
@@ -62,7 +62,7 @@ func sessionOf(r *http.Request) session {
 // sessionData answers with what a program needs to know of its session.
 func sessionData(s *Server, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"viewer": viewerOf(r), "token": sessionOf(r).token, "readOnly": s.ReadOnly}) //nolint:gosec // G117: it is the session's own
+	_ = json.NewEncoder(w).Encode(map[string]any{"viewer": viewerOf(r), "token": sessionOf(r).token, "readOnly": s.ReadOnly})
 }
 
 // newPage answers with the form, and with the texts that say the same as what is filled in.

@@ -5,6 +5,7 @@ package pageserver_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -50,9 +51,7 @@ func body(change map[string]any) string {
 		"clientRequestToken": "once", "name": "blue", "version": "1.36", "roleArn": pageservertest.ClusterRole, "subnetIds": []string{pageservertest.SubnetA, pageservertest.SubnetB},
 		"nodeGroups": []any{map[string]any{"name": "web", "instanceTypes": []string{"t3.small"}, "desiredSize": 1, "maxSize": 2, "diskSize": 20}},
 	}
-	for key, value := range change {
-		all[key] = value
-	}
+	maps.Copy(all, change)
 	raw, _ := json.Marshal(all) // of texts and numbers
 	return string(raw)
 }

@@ -115,7 +115,7 @@ func (s *Server) within(next http.HandlerFunc) http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), session.before.Sub(s.Now()))
 		defer cancel()
 		defer context.AfterFunc(session.ctx, cancel)() //nolint:contextcheck // the session's life is not the request's
-		next(w, r.WithContext(ctx))
+		next(w, r.WithContext(ctx))                    //nolint:contextcheck // it is made of the request's
 	})
 }
 

@@ -184,7 +184,7 @@ func (c Create) Numbers() []int {
 // More reports whether the form may have another node group.
 func (c Create) More() bool { return !c.Form.Exists && c.Form.Count < blueprint.MostGroups }
 
-// Minors, LoggingTypes, Addons and Types are what can be chosen.
+// Minors are the minors of Kubernetes that can be chosen.
 func (c Create) Minors() []string { return release.All().Minors() }
 
 // LoggingTypes are the types of logs of a control plane.

@@ -126,9 +126,9 @@ func (s *Server) authorize(ctx context.Context, a asked, who caller) error {
 	case status.Allowed && !status.Denied:
 		return nil
 	case a.resource == nil:
-		return apierrors.NewForbidden(a.groupResource(), "", fmt.Errorf("User %q cannot %s path %q", who.user, a.verb(), a.path))
+		return apierrors.NewForbidden(a.groupResource(), "", fmt.Errorf("User %q cannot %s path %q", who.user, a.verb(), a.path)) //nolint:staticcheck // ST1005: the words of API servers
 	}
-	return apierrors.NewForbidden(a.groupResource(), a.name, fmt.Errorf("User %q cannot %s resource %q in API group %q at the cluster scope", who.user, a.verb(), a.resource.plural, Group))
+	return apierrors.NewForbidden(a.groupResource(), a.name, fmt.Errorf("User %q cannot %s resource %q in API group %q at the cluster scope", who.user, a.verb(), a.resource.plural, Group)) //nolint:staticcheck // ST1005: the words of API servers
 }
 
 // explain makes the reports that are asked for.

@@ -202,11 +202,11 @@ func TestWhatHappensIf(t *testing.T) {
 		t.Errorf("without clients: %d %s", code, body)
 	}
 	w.unmade = nil
-	w.api.Config.Namespace = "gone"
+	w.api.Namespace = "gone"
 	if code, _ := w.get(nodes); code != 503 {
 		t.Errorf("of a cluster that the management plane does not have: %d", code)
 	}
-	w.api.Config.Namespace = "home"
+	w.api.Namespace = "home"
 	w.api.waiting.Store(mostWaiting)
 	if code, _ := w.get(nodes); code != http.StatusTooManyRequests {
 		t.Errorf("many ask: %d", code)

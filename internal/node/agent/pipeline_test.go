@@ -162,7 +162,7 @@ func TestInitJudgesAsABootDoes(t *testing.T) {
 				data = []byte("Content-Type: multipart/mixed; boundary=X\n\n--X\nContent-Type: " + test.mimeType + "\n\n# apiVersion: " + nodeconfig.APIVersion +
 					"\n\n--X\nContent-Type: application/node.eks.aws\n\n" + string(data) + "\n--X--\n")
 				if test.mimeType == "text/cloud-config" {
-					data = []byte(strings.Replace(string(data), "# apiVersion: "+nodeconfig.APIVersion, "#cloud-config", 1))
+					data = []byte(strings.Replace(string(data), "# apiVersion: "+nodeconfig.APIVersion, "#cloud-config\nruncmd: [ls]", 1))
 				}
 			}
 			l := &launched{data: data}

@@ -27,8 +27,9 @@ const (
 	User = "ec2-user"
 	// UserID is the user's number and that of its group.
 	UserID = 1000
-	// PrivilegeUser is who sshd is before somebody has logged in; PrivilegeUserID is its number, Fedora's.
-	PrivilegeUser   = "sshd"
+	// PrivilegeUser is who sshd is before somebody has logged in.
+	PrivilegeUser = "sshd"
+	// PrivilegeUserID is that user's number, Fedora's.
 	PrivilegeUserID = 74
 	// Home is the user's directory.
 	Home = "/home/" + User
@@ -122,7 +123,7 @@ func prepareHome(home string, chown func(path string, user, group int) error) er
 		return fmt.Errorf("preparing %s: %w", home, err)
 	}
 	path := filepath.Join(home, ".bash_profile")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // G302: as useradd copies it
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

@@ -54,7 +54,7 @@ func writeEtc(order bootOrder) error {
 func etcFiles(order bootOrder) map[string]string {
 	record := order.Record
 	id := sha256.Sum256([]byte(record.ID))
-	files := map[string]string{ //nolint:gosec // G101: names of users, without passwords
+	files := map[string]string{
 		"aws/ca.pem":    order.Authority,
 		"aws/config":    awsConfig(record.Region, order.Services),
 		"group":         "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n" + loginGroups(),

@@ -34,13 +34,13 @@ func mountRaise(order bootOrder) error {
 	if err := unix.Mount("tmpfs", nodeshell.RaiseDir, "tmpfs", unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("mounting %s: %w", nodeshell.RaiseDir, err)
 	}
-	if err := os.WriteFile(nodeshell.Raise, program, 0o600); err != nil {
+	if err := os.WriteFile(nodeshell.Raise, program, 0o600); err != nil { //nolint:gosec // G703: a constant
 		return err
 	}
 	if err := os.Chown(nodeshell.Raise, 0, nodeshell.WheelID); err != nil {
 		return err
 	}
-	if err := os.Chmod(nodeshell.Raise, 0o750|fs.ModeSetuid); err != nil { //nolint:gosec // G302: that is its purpose
+	if err := os.Chmod(nodeshell.Raise, 0o750|fs.ModeSetuid); err != nil {
 		return err
 	}
 	return unix.Mount("", nodeshell.RaiseDir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NODEV, "")
