@@ -156,6 +156,7 @@ func requestsArriveWhole(t *testing.T, reach Reach) {
 	host, m := newHost(t, reach)
 	request := machine.LaunchRequest{
 		ID: machinetest.First, UserData: []byte{0, 0xff, '<'}, Type: "m5.large", DiskSize: 30, HopLimit: 2, SubnetID: machinetest.SubnetID, Cluster: "Blue_1", ImageID: "ami-1",
+		Key:    machine.Key{Name: "ops", Public: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPKSUTyz1HwHReFVvD5obVsALAgJRNarH4TRpNePnAS"},
 		Scaled: true, Spot: true, Lifecycle: "Warmed:Stopped", Pods: 8, PodSubnetIDs: []string{"subnet-a"}, SecurityGroups: []string{"sg-0123456789abcdef0"}, OwnIDs: true, HostRoot: true, SimulatePods: true, NamePrefix: "fargate-", Avoid: []netip.Addr{netip.MustParseAddr("172.31.0.5")},
 	}
 	isWhole(t, []any{request})
