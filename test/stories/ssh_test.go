@@ -182,7 +182,7 @@ func (s *sshStory) looksAround() {
 		"cat /etc/eks/kubelet/environment":                              {"NODEADM_KUBELET_ARGS=", "--kubeconfig=/var/lib/kubelet/kubeconfig"},
 		"cat /var/lib/kubelet/kubeconfig":                               {"aws-iam-authenticator", "token", "/etc/kubernetes/pki/ca.crt"},
 		"cat /etc/kubernetes/kubelet/kubelet-config.json":               {`"serverTLSBootstrap": true`},
-		`journalctl -u kubelet | grep -i "certificate signing request"`: {" kubelet[", "is approved, waiting to be issued", "is issued"},
+		`journalctl -u kubelet | grep -i "certificate signing request"`: {" kubelet[", "is issued"},
 		"sudo ls -al /var/lib/kubelet/pki/":                             {"kubelet-server-current.pem -> "},
 		"sudo id -u":                                                    {"0\n"},
 		"sudo cat /proc/self/status | grep CapEff":                      {"CapEff:"},
