@@ -336,7 +336,7 @@ func TestStatusIsAppliedToTheSubresource(t *testing.T) {
 	s := newStatuses()
 	sources := following(t, func(c *SourcesConfig) { c.IdentityMappings = s.mappings })
 	s.addMapping("nodes", nodes, 1)
-	until(t, "it is known", func() bool { return sources.Table() != nil && sources.Table().Len() == 1 })
+	until(t, "it is known", func() bool { m := sources.made.Load(); return m != nil && len(m.mappings) == 1 })
 	k := statusKeeper{sources: sources, apply: apply, applied: map[string]applied{}}
 	for range 2 { // until it is seen it is not written again
 		if err := k.all(t.Context()); err != nil {
