@@ -24,14 +24,20 @@ const reasonNodeReady = "NodeReady"
 var onWay = []string{readiness.ReasonJoining, readiness.ReasonNodeNotReady, reasonNodeReady}
 
 // gather is how long news of a machine may wait for more of them, or 0. Nothing waits but the steps of its join, and that
-// its token is gone, which a step is the reason for.
+// its token is gone, which a step is the reason for. Nothing follows when a join is whole: that is written at once, since
+// `muster up` waits for it.
 func (m *memory) gather(before, after *v1alpha1.Machine, now time.Time) time.Duration {
-	if !stepsAlone(&before.Status, &after.Status) {
+	if !stepsAlone(&before.Status, &after.Status) || joinIsWhole(&after.Status) {
 		return 0
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return min(max(m.writtenAt[after.Name].Add(stepsEvery).Sub(now), 0), stepsEvery)
+}
+
+// joinIsWhole reports whether a machine has taken the last steps of its join, which come in either order.
+func joinIsWhole(s *v1alpha1.MachineStatus) bool {
+	return s.Phase == v1alpha1.MachineReady && slices.ContainsFunc(s.Join, func(r v1alpha1.JoinRecord) bool { return r.Step == v1alpha1.StepServingCSRIssued })
 }
 
 // stepsAlone reports whether a machine went on with its join, and nothing else is news.

@@ -85,6 +85,22 @@ func TestStepsAlone(t *testing.T) {
 	}
 }
 
+// The last step of a join waits for nothing, and the same step of a machine that is not Ready yet does.
+func TestAWholeJoinIsWrittenAtOnce(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for phase, want := range map[v1alpha1.MachinePhase]time.Duration{v1alpha1.MachineReady: 0, v1alpha1.MachineJoining: stepsEvery} {
+		m, before := newMemory(), newTestMachine()
+		before.Status.Phase = phase
+		before.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: reasonNodeReady}}
+		m.wrote(before, now)
+		after := before.DeepCopy()
+		after.Status.Join = []v1alpha1.JoinRecord{{Step: v1alpha1.StepServingCSRIssued}}
+		if wait := m.gather(before, after, now); wait != want {
+			t.Errorf("%s: %s, want %s", phase, wait, want)
+		}
+	}
+}
+
 // A clock that was set back does not keep a status from being written for longer.
 func TestGatherIsBounded(t *testing.T) {
 	m, now := newMemory(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
