@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -172,5 +173,34 @@ func TestOwnNetwork(t *testing.T) {
 	}
 	if own := strings.TrimSpace(run(t, seclude.View{OwnNetwork: true}, "readlink /proc/self/ns/net")); own == before || !strings.HasPrefix(own, "net:") {
 		t.Errorf("it is in the network %s, and this process in %s", own, before)
+	}
+}
+
+// A program that the service starts meanwhile holds every file that is open, until it is another program: what makes a
+// view has none open for writing, with which its root directory could not be made read-only.
+func TestViewsBesideStarts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("this test makes mount namespaces: run it as root")
+	}
+	var starts sync.WaitGroup
+	ended := make(chan struct{})
+	defer starts.Wait()
+	defer close(ended)
+	for range 4 {
+		starts.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					_ = exec.Command("/bin/true").Run()
+				}
+			}
+		})
+	}
+	for range 300 {
+		if err := seclude.Try(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
