@@ -99,6 +99,9 @@ func read(r *http.Request) (asked, error) {
 		return a, apierrors.NewMethodNotSupported(a.groupResource(), "watch")
 	}
 	a.table = wantsTable(r.Header.Values("Accept"))
+	if a.name != "" { // a selector would name another object than the one that the user may get
+		return a, nil
+	}
 	return a, a.selectors(query.Get("fieldSelector"), query.Get("labelSelector"))
 }
 

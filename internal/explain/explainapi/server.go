@@ -3,6 +3,7 @@
 package explainapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -156,7 +157,7 @@ func (s *Server) explain(r *http.Request, a asked, who caller) ([]diagnosis.Repo
 	if err != nil {
 		return nil, s.unasked(err)
 	}
-	name := a.name + a.only // at least one is empty
+	name := cmp.Or(a.name, a.only)
 	switch {
 	case a.none:
 		return nil, nil

@@ -257,3 +257,24 @@ func TestWantsTable(t *testing.T) {
 		}
 	}
 }
+
+// A user that may get one object gets no other by a selector beside its name, which the API server does not look at.
+func TestASelectorNamesNoOtherObject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	head, tail := refused[:len(refused)-2], refused[len(refused)-2:]
+	for path, want := range map[string]string{
+		nodes + "/" + head + "?fieldSelector=metadata.name%3D" + tail:      head,
+		nodes + "/" + refused + "?fieldSelector=metadata.name%3D" + joined: refused,
+		nodes + "/" + refused + "?labelSelector=a%3Db":                     refused,
+	} {
+		w.asked, w.reads = nil, nil
+		code, body := w.get(path)
+		if len(w.asked) != 1 || w.asked[0].ResourceAttributes.Name != want || w.asked[0].ResourceAttributes.Verb != "get" {
+			t.Fatalf("%s: asked about %+v", path, w.asked)
+		}
+		if there := want == refused; there != (code == http.StatusOK) || there != strings.Contains(body, `"name": "`+refused+`"`) {
+			t.Errorf("%s, allowed for %s: %d %.300s", path, want, code, body)
+		}
+	}
+}
