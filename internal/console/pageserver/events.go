@@ -53,13 +53,16 @@ func (s stream) sendJSON(name string, data any) error {
 // a machine's logs, and `end` says that the console ends. The page is `view` of the query, `shown` the hash of what it
 // shows; `logs` is new or on for a page that follows logs.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		s.refuse(w, r, http.StatusServiceUnavailable, "Too many streams", fmt.Sprintf("at most %d pages are kept current at once", mostStreams))
+	most := mostStreams
+	if personOf(r.Context()) != nil {
+		most = mostOfIdentity
+	}
+	leave, ok := s.streams.take(viewingOf(r.Context()).owner(), most)
+	if !ok {
+		s.refuse(w, r, http.StatusServiceUnavailable, "Too many streams", fmt.Sprintf("at most %d pages are kept current at once", most))
 		return
 	}
+	defer leave()
 	at, err := url.Parse(r.URL.Query().Get("view"))
 	if err != nil || at.IsAbs() || at.Host != "" {
 		s.refuse(w, r, http.StatusBadRequest, "Not a page", "view must be the path of a page")
@@ -96,10 +99,8 @@ func (s *Server) keep(ctx context.Context, out stream, at *url.URL, shown string
 			_ = out.send("end", termsafe.Line(err.Error()))
 			return
 		}
-		if name, of := strings.CutPrefix(at.Path, "/machines/"); of {
-			if id, found := view.FindMachine(h.facts, name); !found || !h.explains(id) {
-				lines = nil // the viewer may not see its logs any more
-			}
+		if !follows(h, at) {
+			lines = nil
 		}
 		if shown, err = s.update(ctx, out, h, at, shown); err != nil {
 			return
@@ -114,6 +115,15 @@ func (s *Server) keep(ctx context.Context, out stream, at *url.URL, shown string
 			case <-h.next:
 				waiting = false
 			case added := <-lines:
+				now, ended := s.filtered(ctx, s.keeper.newest()) // the next reading may be long in coming
+				if ended != nil {
+					_ = out.send("end", termsafe.Line(ended.Error()))
+					return
+				}
+				if !follows(now, at) {
+					lines = nil
+					continue
+				}
 				err = out.sendJSON("log", added)
 			case <-alive.C:
 				err = out.send("alive", "")
@@ -123,6 +133,13 @@ func (s *Server) keep(ctx context.Context, out stream, at *url.URL, shown string
 			}
 		}
 	}
+}
+
+// follows reports whether the viewer may see the logs of the machine that a page is about.
+func follows(h held, at *url.URL) bool {
+	name, is := strings.CutPrefix(at.Path, "/machines/")
+	id, found := view.FindMachine(h.facts, name)
+	return is && found && h.explains(id)
 }
 
 // update writes what changed, and the moment that it is of. It returns the hash of what the page shows then.

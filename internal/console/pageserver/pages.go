@@ -132,9 +132,13 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	kind, name := r.PathValue("kind"), r.PathValue("name")
-	if id, ok := view.FindMachine(h.facts, name); h.rights != nil && (kind != "machine" || !ok || !h.explains(id)) {
-		s.fail(w, r, errNoRights)
-		return
+	if h.rights != nil {
+		id, ok := view.FindMachine(h.facts, name)
+		if kind != "machine" || !ok || !h.explains(id) {
+			s.fail(w, r, errNoRights)
+			return
+		}
+		name = id // the reading knows machines of others, too, and they may go by the same name
 	}
 	report, err := h.reading.Explain(r.Context(), kind, name)
 	s.data(w, r, report, err)

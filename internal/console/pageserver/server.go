@@ -34,8 +34,8 @@ const (
 	mostHeader, mostBody = 16 << 10, 4 << 10
 	// mostPlan is how large the body of a request may be that makes a cluster or a node group.
 	mostPlan = 32 << 10
-	// mostConnections and mostStreams are how many there may be at once.
-	mostConnections, mostStreams = 64, 16
+	// mostConnections is how many there may be at once.
+	mostConnections = 64
 )
 
 // ErrNotFound is wrapped by errors of a Source about what is not there.
@@ -91,7 +91,7 @@ type Server struct {
 	pages    *page.Pages
 	sessions *sessions
 	keeper   *keeper
-	streams  chan struct{} // has an entry for each stream
+	streams  shares
 	queries  chan struct{} // has an entry for each query about kept logs
 	audience string        // the audience that tokens of IAM identities name
 	ending   chan struct{} // closed when the server ends
@@ -108,7 +108,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	return &Server{
 		Config: cfg, pages: pages, sessions: newSessions(cfg.Now), keeper: newKeeper(cfg.Source, cfg.Now),
-		audience: viewer.Audience(strings.ToLower(rand.Text())), streams: make(chan struct{}, mostStreams), queries: make(chan struct{}, mostQueries), ending: make(chan struct{}),
+		audience: viewer.Audience(strings.ToLower(rand.Text())), queries: make(chan struct{}, mostQueries), ending: make(chan struct{}),
 	}, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 )
@@ -37,7 +36,7 @@ type session struct {
 	before time.Time // when it is over
 	// by is who it is of.
 	by *viewing
-	// queries has an entry while a query of it about kept logs runs.
+	// queries has an entry while a query of it about kept logs runs. All sessions of an IAM identity share it.
 	queries chan struct{}
 }
 
@@ -48,11 +47,11 @@ type sessions struct {
 	mu      sync.Mutex
 	tickets map[secretHash]time.Time // when each is over
 	all     map[secretHash]session
-	used    map[secretHash]time.Time // tokens of IAM identities, and until when each is remembered
+	used    map[secretHash]proof // tokens of IAM identities
 }
 
 func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, tickets: map[secretHash]time.Time{}, all: map[secretHash]session{}, used: map[secretHash]time.Time{}}
+	return &sessions{now: now, tickets: map[secretHash]time.Time{}, all: map[secretHash]session{}, used: map[secretHash]proof{}}
 }
 
 // secret is a new secret of 256 bits.
@@ -75,24 +74,21 @@ func (s *sessions) ticket() string {
 		}
 	}
 	if len(s.tickets) >= mostTickets {
-		dropOldest(s.tickets, func(before time.Time) time.Time { return before })
+		delete(s.tickets, oldestOf(s.tickets, func(before time.Time) time.Time { return before }))
 	}
 	s.tickets[hashOf(made)] = s.now().Add(ticketLife)
 	return made
 }
 
-// dropOldest removes the entry that is over first.
-func dropOldest[T any](all map[secretHash]T, before func(T) time.Time) (dropped T) {
-	var oldest secretHash
+// oldestOf is the entry that is over first.
+func oldestOf[T any](all map[secretHash]T, before func(T) time.Time) (oldest secretHash) {
 	var at time.Time
 	for hash, one := range all {
 		if b := before(one); at.IsZero() || b.Before(at) {
 			oldest, at = hash, b
 		}
 	}
-	dropped = all[oldest]
-	delete(all, oldest)
-	return dropped
+	return oldest
 }
 
 // enter begins a session by a ticket, which is good no more then.
@@ -114,43 +110,55 @@ func (s *sessions) prove(host string, by *viewing) *http.Cookie {
 	return s.begin(host, by)
 }
 
-// begin begins a session. With one too many, the oldest of its kind goes: nobody who signs in by IAM ends a session of the user of the command. The
+// begin begins a session. With one too many, one of its kind goes: nobody who signs in by IAM ends a session of the user of the command. The
 // caller holds the lock.
 func (s *sessions) begin(host string, by *viewing) *http.Cookie {
-	alike := map[secretHash]session{}
+	alike, queries := map[secretHash]session{}, make(chan struct{}, 1)
 	for hash, one := range s.all {
+		if !s.now().Before(one.before) {
+			one.end()
+			delete(s.all, hash)
+			continue
+		}
 		if (one.by.who == nil) == (by.who == nil) {
 			alike[hash] = one
 		}
+		if by.who != nil && one.by.owner() == by.owner() {
+			queries = one.queries
+		}
 	}
 	if len(alike) >= mostSessions {
-		for hash := range alike {
-			if before := s.all[hash].before; !slices.ContainsFunc(slices.Collect(maps.Values(alike)), func(o session) bool { return o.before.Before(before) }) {
-				s.all[hash].end()
-				delete(s.all, hash)
-				break
-			}
-		}
+		gone := crowded(alike, by.owner())
+		s.all[gone].end()
+		delete(s.all, gone)
 	}
 	value := secret()
 	ctx, end := context.WithCancel(context.Background())
-	s.all[hashOf(value)] = session{token: secret(), ctx: ctx, end: end, before: s.now().Add(sessionLife), by: by, queries: make(chan struct{}, 1)}
+	s.all[hashOf(value)] = session{token: secret(), ctx: ctx, end: end, before: s.now().Add(sessionLife), by: by, queries: queries}
 	return cookie(host, value)
 }
 
-// fresh reports whether a token was not used before, and remembers it.
-func (s *sessions) fresh(token string) bool {
+// proof is a token that was used, of whom it was, and until when it is remembered.
+type proof struct {
+	owner string
+	until time.Time
+}
+
+// fresh reports whether a token of an identity was not used before, and remembers it.
+func (s *sessions) fresh(token, owner string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for hash, until := range s.used {
-		if !s.now().Before(until) {
-			delete(s.used, hash)
+	maps.DeleteFunc(s.used, func(_ secretHash, p proof) bool { return !s.now().Before(p.until) })
+	own := 0
+	for _, p := range s.used {
+		if p.owner == owner {
+			own++
 		}
 	}
-	if _, was := s.used[hashOf(token)]; was || len(s.used) >= mostProofs {
+	if _, was := s.used[hashOf(token)]; was || own >= mostProofs {
 		return false
 	}
-	s.used[hashOf(token)] = s.now().Add(proofLife)
+	s.used[hashOf(token)] = proof{owner, s.now().Add(proofLife)}
 	return true
 }
 

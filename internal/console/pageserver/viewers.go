@@ -22,8 +22,6 @@ const (
 	rightsLife = 3 * time.Second
 	// proofLife is how long a token that was used is remembered, which is more than it is good for.
 	proofLife = time.Hour
-	// mostProofs is how many used tokens are remembered. More are refused until some are too old.
-	mostProofs = 1024
 )
 
 // ErrForbidden is wrapped by errors of a Source about a viewer: the token is not one, or the identity has ended.
@@ -67,15 +65,16 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		signingIn(s, w, code, err.Error())
 		return
 	}
-	if !s.sessions.fresh(token) {
-		signingIn(s, w, http.StatusForbidden, "This token was used before: make another one.")
+	by := &viewing{who: &who}
+	if !s.sessions.fresh(token, by.owner()) {
+		signingIn(s, w, http.StatusForbidden, fmt.Sprintf("This token was used before, or the identity has signed in %d times in an hour: make another one.", mostProofs))
 		return
 	}
 	if err := s.Record(who.ARN, client(r), "begin"); err != nil {
 		s.refuse(w, r, http.StatusServiceUnavailable, "Nothing is shown", err.Error())
 		return
 	}
-	http.SetCookie(w, s.sessions.prove(r.Host, &viewing{who: &who}))
+	http.SetCookie(w, s.sessions.prove(r.Host, by))
 	s.plain(w, http.StatusOK, page.Plain{Heading: "Welcome", Lines: []string{"You are " + who.ARN}, Onward: "/"})
 }
 

@@ -3,6 +3,7 @@
 package pageserver_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/internal/console/pageserver/pageservertest"
 	"muster.dev/muster/internal/console/view"
 	"muster.dev/muster/internal/iam/viewer"
@@ -152,5 +154,111 @@ func TestViewersMake(t *testing.T) {
 	}
 	if !slices.ContainsFunc(b.reads, func(r string) bool { return strings.HasPrefix(r, bert+" | create cluster blue") }) {
 		t.Errorf("on record are %q", b.reads)
+	}
+}
+
+// An identity that signs in again and again ends its own sessions, not those of others, whatever its role's sessions are called.
+func TestNobodyIsPushedOut(t *testing.T) {
+	b := signing(t)
+	b.signsIn("k8s-aws-v1.anna")
+	her := b.cookie
+	codes := map[int]int{}
+	for n := range 80 {
+		token := fmt.Sprintf("k8s-aws-v1.role%d", n)
+		b.source.Viewers[token] = viewer.Viewer{ARN: fmt.Sprintf("arn:aws:sts::000000000000:assumed-role/r/s%d", n), UserID: fmt.Sprintf("AROAR:s%d", n)}
+		b.later(time.Second)
+		codes[b.signsIn(token)]++
+	}
+	if codes[http.StatusOK] != 64 || codes[http.StatusForbidden] != 16 {
+		t.Errorf("a role signs in: %v", codes)
+	}
+	if code := b.signsIn("k8s-aws-v1.bert"); code != http.StatusOK {
+		t.Errorf("Bert after them: %d", code)
+	}
+	b.cookie = her
+	if w := b.ask(http.MethodGet, "/"); w.Code != http.StatusOK {
+		t.Errorf("Anna's session: %d", w.Code)
+	}
+}
+
+// All the sessions of an identity have six streams together, which are not those of others.
+func TestStreamsOfAnIdentity(t *testing.T) {
+	b := signing(t)
+	s := serve(t, b)
+	owner := b.cookie
+	b.signsInAt(s, "k8s-aws-v1.anna")
+	for range 3 {
+		until(t, s.get("/events?view=/").body, "beat", "as of")
+	}
+	b.signsInAt(s, "k8s-aws-v1.anna2")
+	for range 3 {
+		until(t, s.get("/events?view=/").body, "beat", "as of")
+	}
+	if code := s.get("/events?view=/").code; code != http.StatusServiceUnavailable {
+		t.Errorf("the seventh stream: %d", code)
+	}
+	b.signsInAt(s, "k8s-aws-v1.bert")
+	until(t, s.get("/events?view=/").body, "beat", "as of")
+	b.cookie = owner
+	until(t, s.get("/events?view=/").body, "beat", "as of")
+}
+
+// signsInAt begins a session at a server on a port.
+func (b *bench) signsInAt(s *served, token string) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, s.address+"/sign-in", strings.NewReader(url.Values{"proof": {token}}.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", formType)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if len(response.Cookies()) != 1 {
+		b.t.Fatalf("signing in: %d", response.StatusCode)
+	}
+	b.cookie = response.Cookies()[0]
+}
+
+// Lines of a log end with the right to them, also while the installation does not answer, so that no reading comes.
+func TestLinesEndWithTheRight(t *testing.T) {
+	for what, rights := range map[string]*view.Rights{"fewer rights": {}, "an identity that ended": nil} {
+		b := signing(t)
+		s := serve(t, b)
+		b.signsInAt(s, "k8s-aws-v1.anna")
+		events := s.get("/events?logs=new&view=/machines/" + pageservertest.FirstOne).body
+		s.source.More <- "line one"
+		until(t, events, "log", "line one")
+		b.source.Hang()
+		b.source.Grant(anna, rights)
+		b.later(3 * time.Second)
+		s.source.More <- "line two"
+		if rights != nil {
+			s.end()
+		}
+		for line := ""; !strings.HasPrefix(line, "event: end"); {
+			var err error
+			if line, err = events.ReadString('\n'); err != nil || strings.Contains(line, "line two") {
+				t.Fatalf("%s: %s %v", what, line, err)
+			}
+		}
+	}
+}
+
+// What is explained is the machine that the viewer sees, though a machine of another cluster goes by the same name.
+func TestExplainedIsWhatIsSeen(t *testing.T) {
+	f := pageservertest.World()
+	other := *f.Machines[0].DeepCopy()
+	other.Name, other.Spec.ClusterName = "i-0000000000000away", "away"
+	f.Machines = append([]v1alpha1.Machine{other}, f.Machines...)
+	b := signing(t)
+	b.source.Set(f, nil)
+	b.signsIn("k8s-aws-v1.anna")
+	node := f.Machines[1].Status.NodeName
+	w := b.ask(http.MethodGet, "/api/explain/machine/"+node)
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), f.Machines[1].Name) {
+		t.Errorf("%s: %d %.300s", node, w.Code, w.Body)
 	}
 }
