@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,11 +89,15 @@ func (s *source) Rights(ctx context.Context, by viewer.Viewer, facts view.Facts)
 	for i, answer := range answers {
 		*questions[i].into = answer == viewer.Refusal{}
 	}
-	for i := range facts.Clusters {
+	var group sync.WaitGroup
+	for i := range facts.Clusters { // at once: clusters whose API servers do not answer take their time together
 		of[i].Logs = of[i].Logs && results[i]
 		if of[i].Describe {
-			s.within(ctx, by, &facts.Clusters[i], &of[i])
+			group.Go(func() { s.within(ctx, by, &facts.Clusters[i], &of[i]) })
 		}
+	}
+	group.Wait()
+	for i := range facts.Clusters {
 		rights.Of[facts.Clusters[i].Spec.Name] = of[i]
 	}
 	return rights, nil

@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"muster.dev/muster/api/v1alpha1"
+	"muster.dev/muster/cmd/muster/kinds"
+	"muster.dev/muster/cmd/muster/terminal"
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/console/view"
@@ -109,5 +112,25 @@ func TestCreateAsAViewer(t *testing.T) {
 	made, err = s.Create(t.Context(), &ann, wantedCluster())
 	if refused, ok := errors.AsType[*pageserver.RefusedError](err); !ok || refused.Code != http.StatusForbidden || !strings.Contains(err.Error(), "anna may not") || len(p.did) != 1 || len(made.Objects) > 0 {
 		t.Errorf("%+v, %v, asked %d times", made, err, len(p.did))
+	}
+}
+
+// Clusters whose API servers are slow are asked at once, so that a viewer does not wait for one after the other.
+func TestRightsInClustersAreAskedAtOnce(t *testing.T) {
+	s, p := viewing(t)
+	facts, met := view.Facts{}, sync.WaitGroup{}
+	for _, name := range []string{"blue", "home", "red"} {
+		facts.Clusters = append(facts.Clusters, v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{Name: name}})
+		p.allowed["eks:DescribeCluster arn:aws:eks::000000000000:cluster/"+name] = true
+		met.Add(1)
+	}
+	s.entries = func(*terminal.Options) (*kinds.Client, error) {
+		met.Done()
+		met.Wait() // for the others
+		return nil, errors.New("nothing answers")
+	}
+	got, err := s.Rights(t.Context(), ann, facts)
+	if err != nil || len(got.Of) != 3 || got.Of["red"] != (view.ClusterRights{Describe: true}) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
