@@ -97,8 +97,17 @@ func TestTagsOfSpotInstanceRequests(t *testing.T) {
 	w.wasAsked("ec2:CreateFleet "+made+" aws:requesttag/team=blue", "ec2:RunInstances "+made, "ec2:CreateTags "+made)
 	w.gate.Asked = nil
 	w.ask(fleetRequest(1, "spot", "t3.small"), 200)
-	w.ask(fleetRequest(1, "on-demand", "t3.small")+spotTags, 200)
+	const none = "You cannot specify tags for Spot instances requests if there are no Spot instances requests being created by the request."
+	w.ask(fleetRequest(1, "on-demand", "t3.small")+spotTags, 400, "<Code>InvalidParameterValue</Code><Message>"+none)
 	if asked := strings.Join(w.gate.Asked, "\n"); strings.Contains(asked, "spot-instances-request") {
+		t.Errorf("IAM is asked %s", asked)
+	}
+	both := w.ask(fleetRequest(2, "spot", "t3.small")+"&TargetCapacitySpecification.OnDemandTargetCapacity=1&TargetCapacitySpecification.SpotTargetCapacity=1"+spotTags, 200,
+		"<lifecycle>spot</lifecycle>", "<lifecycle>on-demand</lifecycle>")
+	if strings.Contains(both, none) {
+		t.Errorf("a fleet of both markets: %s", both)
+	}
+	if asked := strings.Join(w.gate.Asked, "\n"); strings.Contains(asked, "aws:tagkeys=team+team") || !strings.Contains(asked, "aws:tagkeys=team ") {
 		t.Errorf("IAM is asked %s", asked)
 	}
 	w.ask("CreateTags&ResourceId.1="+request+"&Tag.1.Key=env&Tag.1.Value=test", 200)

@@ -11,6 +11,7 @@ import (
 	"muster.dev/muster/internal/cloud/ec2/instance"
 	"muster.dev/muster/internal/cloud/ec2/template"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/cloud/spotrequest"
 )
 
 // createFleetInput has the parameters that Muster can honour. The front refuses all other parameters.
@@ -148,7 +149,7 @@ func (in *createFleetInput) launch(p pool, spot bool) instance.Launch {
 	named, over := in.template(p), in.override(p)
 	l := instance.Launch{
 		Template: template.NamedTemplate{LaunchTemplateID: named.LaunchTemplateID, LaunchTemplateName: named.LaunchTemplateName}, Version: named.Version, SubnetID: over.SubnetID, Spot: spot, MarketOptions: errMarketOptions(),
-		Data: launchtemplate.Data{InstanceType: over.InstanceType, ImageID: over.ImageID, TagSpecifications: in.launchTags()},
+		Data: launchtemplate.Data{InstanceType: over.InstanceType, ImageID: over.ImageID, TagSpecifications: in.launchTags(spot)},
 	}
 	if fixed := in.LaunchTemplateConfigs[p.config].fixed; fixed != nil {
 		l.Template, l.Version, l.Refused = fixed.Template, fixed.Version, fixed.Refused
@@ -164,9 +165,13 @@ func errMarketOptions() error {
 	return awsfault.Errorf(ec2resource.InvalidCombination, "The launch template has InstanceMarketOptions: the target capacities of the fleet say which instances are spot instances, so use a template without them")
 }
 
-// launchTags are the tags of the request without those of the fleet itself, which is not there once it was answered.
-func (in *createFleetInput) launchTags() []launchtemplate.TagSpecification {
-	return slices.DeleteFunc(slices.Clone(in.TagSpecifications), func(s launchtemplate.TagSpecification) bool { return s.ResourceType == resource })
+// launchTags are the tags of the request for a launch, without those of the fleet itself, which is not there once it was answered. Where the
+// fleet has spot instances, the tags of their requests are for those alone.
+func (in *createFleetInput) launchTags(spot bool) []launchtemplate.TagSpecification {
+	elsewhere := !spot && slices.Contains(in.TargetCapacitySpecification.markets(), true)
+	return slices.DeleteFunc(slices.Clone(in.TagSpecifications), func(s launchtemplate.TagSpecification) bool {
+		return s.ResourceType == resource || elsewhere && s.ResourceType == spotrequest.Resource
+	})
 }
 
 // shown is a pool as answers have it.

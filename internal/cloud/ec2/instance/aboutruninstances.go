@@ -97,8 +97,7 @@ func aboutTags(call *awsfront.Call, targets []awsfront.Target, data launchtempla
 		}
 		targets[i] = ec2resource.RequestTags(targets[i], set)
 		creation := targets[i]
-		creation.Action = "ec2:CreateTags"
-		creation = ec2resource.RequestTags(creation, set)
+		creation.Action, creation.Conditions = "ec2:CreateTags", maps.Clone(creation.Conditions)
 		creation.Conditions["ec2:CreateAction"] = []string{call.Action}
 		targets = append(targets, creation)
 	}

@@ -10,6 +10,7 @@ import (
 	"muster.dev/muster/internal/aws/awsfault"
 	"muster.dev/muster/internal/cloud/ec2/ec2resource"
 	"muster.dev/muster/internal/cloud/launchtemplate"
+	"muster.dev/muster/internal/cloud/spotrequest"
 	"muster.dev/muster/internal/machine/instancetype"
 )
 
@@ -41,6 +42,9 @@ func usd(price float64) string { return fmt.Sprintf("%.6f", price) }
 // checkMarket refuses market options that no launch can have, those that this launch cannot have, and a highest price below the
 // price of the type.
 func (in *runInstancesInput) checkMarket(data launchtemplate.Data) error {
+	if !in.isSpot(data) && len(tagsOfType(data, spotrequest.Resource)) > 0 { // also those of a launch template
+		return awsfault.Errorf(ec2resource.InvalidParameter, "You cannot specify tags for Spot instances requests if there are no Spot instances requests being created by the request.")
+	}
 	options := data.InstanceMarketOptions
 	if err := options.Check(); options == nil || err != nil {
 		return err
