@@ -9,6 +9,7 @@ package loginkey
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ func Of(ctx context.Context, management client.Reader, m *v1alpha1.Machine, was 
 	if err := management.List(ctx, &all); err != nil {
 		return machine.Key{}, fmt.Errorf("listing key pairs: %w", err)
 	}
+	var unread error // a record that somebody wrote by hand keeps no machine from its own key
 	for i := range all.Items {
 		record := &all.Items[i]
 		if record.Spec.Type != recordType {
@@ -39,12 +41,16 @@ func Of(ctx context.Context, management client.Reader, m *v1alpha1.Machine, was 
 			PublicKey string `json:"publicKey"`
 		}
 		if err := json.Unmarshal(record.Spec.Data.Raw, &pair); err != nil {
-			return machine.Key{}, fmt.Errorf("reading key pair %s: %w", record.Name, err)
+			unread = errors.Join(unread, fmt.Errorf("reading key pair %s: %w", record.Name, err))
+			continue
 		}
 		if pair.Name == m.Spec.KeyName {
 			key := machine.Key{Name: pair.Name, Public: pair.PublicKey}
 			return key, key.Validate()
 		}
+	}
+	if unread != nil {
+		return machine.Key{}, unread
 	}
 	return machine.Key{}, fmt.Errorf("the key pair '%.255s' does not exist: make it by aws ec2 create-key-pair or import-key-pair", m.Spec.KeyName)
 }
