@@ -85,6 +85,19 @@ func notProven(err error) error {
 	return err
 }
 
+// callerOf is a viewer as IAM is asked about it. The error wraps [controlsocket.ErrRefused] if the key has ended, or if its holder has another
+// name than the one that is on record for what it reads.
+func (v *viewers) callerOf(who viewer.Viewer) (awsfront.Caller, error) {
+	caller, err := identityservice.Holder(v.identities, who.AccessKeyID, who.SessionToken)
+	if err != nil {
+		return nil, ended(err)
+	}
+	if caller.ARN().String() != who.ARN {
+		return nil, fmt.Errorf("%w: the key is not one of %.300s any more", controlsocket.ErrRefused, who.ARN)
+	}
+	return caller, nil
+}
+
 // mostQuestions is how many questions about a viewer are answered at once.
 const mostQuestions = 10_000
 
@@ -97,12 +110,9 @@ func (c commands) DecideViewer(_ context.Context, d viewer.Decision) ([]viewer.R
 	if len(d.Questions) > mostQuestions {
 		return nil, fmt.Errorf("%w: there are %d questions: at most %d are answered at once", controlsocket.ErrRefused, len(d.Questions), mostQuestions)
 	}
-	caller, err := identityservice.Holder(v.identities, d.Viewer.AccessKeyID, d.Viewer.SessionToken)
+	caller, err := v.callerOf(d.Viewer)
 	if err != nil {
-		return nil, ended(err)
-	}
-	if caller.ARN().String() != d.Viewer.ARN {
-		return nil, fmt.Errorf("%w: the key is not one of %.300s any more", controlsocket.ErrRefused, d.Viewer.ARN)
+		return nil, err
 	}
 	answers := make([]viewer.Refusal, len(d.Questions))
 	for i, q := range d.Questions {
@@ -141,9 +151,9 @@ func (c commands) RequestOfViewer(ctx context.Context, r viewer.Request) (viewer
 	if err != nil {
 		return viewer.Refusal{}, fmt.Errorf("%w: %w", controlsocket.ErrRefused, err)
 	}
-	caller, err := identityservice.Holder(v.identities, r.Viewer.AccessKeyID, r.Viewer.SessionToken)
+	caller, err := v.callerOf(r.Viewer)
 	if err != nil {
-		return viewer.Refusal{}, ended(err)
+		return viewer.Refusal{}, err
 	}
 	_, err = v.front.Do(ctx, awsfront.Inside{Caller: caller, Service: "eks", Action: r.Action, Input: input})
 	if fault, ok := errors.AsType[*awsfault.Error](err); ok {
