@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"muster.dev/muster/internal/aws/sshkey"
 	"muster.dev/muster/internal/platform/atomicfile"
 )
@@ -169,7 +171,8 @@ const maxHostKey = 4 << 10
 // HostKey reads the public half of a machine's host key from its disk, wherever the links there point to; fs.ErrNotExist if sshd has not
 // been prepared there.
 func HostKey(disk *os.Root) (sshkey.Public, error) {
-	file, err := disk.Open(strings.TrimPrefix(hostKey, "/") + ".pub")
+	// The machine's root may have put a pipe there, which nobody would ever write to.
+	file, err := disk.OpenFile(strings.TrimPrefix(hostKey, "/")+".pub", os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return sshkey.Public{}, fmt.Errorf("reading the machine's host key: %w", err)
 	}

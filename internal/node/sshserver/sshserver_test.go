@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"muster.dev/muster/internal/aws/sshkey"
 )
@@ -118,6 +121,23 @@ func TestRefused(t *testing.T) {
 	}
 	if _, err := HostKey(disk); err == nil {
 		t.Error("a link on the disk led to a file of the host")
+	}
+	path := filepath.Join(root, hostKey+".pub")
+	if err := errors.Join(os.Remove(path), unix.Mkfifo(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := HostKey(disk)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if err == nil || !strings.Contains(err.Error(), "is not a file") {
+			t.Errorf("a pipe: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a pipe on the disk is waited for")
 	}
 }
 
