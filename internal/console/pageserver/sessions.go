@@ -138,7 +138,7 @@ func (s *sessions) begin(host string, by *viewing) *http.Cookie {
 	return cookie(host, value)
 }
 
-// proof is a token that was used, of whom it was, and until when it is remembered.
+// proof is a used token: its owner, and the moment until which it is remembered.
 type proof struct {
 	owner string
 	until time.Time

@@ -247,7 +247,7 @@ func TestLinesEndWithTheRight(t *testing.T) {
 	}
 }
 
-// What is explained is the machine that the viewer sees, though a machine of another cluster goes by the same name.
+// An explanation is of the machine that the viewer sees, though a machine of another cluster goes by the same name.
 func TestExplainedIsWhatIsSeen(t *testing.T) {
 	f := pageservertest.World()
 	other := *f.Machines[0].DeepCopy()
