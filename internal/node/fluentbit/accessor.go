@@ -45,7 +45,7 @@ func (a accessor) find(record Map) (any, bool) {
 			value = found
 		case []any:
 			i, err := strconv.Atoi(key)
-			if err != nil || i >= len(of) {
+			if err != nil || i < 0 || i >= len(of) { // ['-1'] is a key
 				return nil, false
 			}
 			value = of[i]

@@ -95,7 +95,7 @@ func (o Output) StreamOf(tag string) string {
 		return o.Stream
 	}
 	name := strings.NewReplacer(":", "_", "*", "_").Replace(o.Prefix + tag)
-	return name[:min(len(name), maxName)]
+	return strings.ToValidUTF8(name[:min(len(name), maxName)], "") // without a part of a character at its end
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 const region = "us-east-1"
@@ -179,6 +180,7 @@ func TestFilters(t *testing.T) {
 		"the rest is kept":    {asJSON + "  Reserve_Data On\n  Preserve_Key On\n", []string{"a 12"}, `{"first":"a","n":12,"log":"a 12"}`},
 		"empty is skipped":    {asJSON, []string{"a "}, `{"first":"a"}`},
 		"deep":                {asJSON + "[FILTER]\n  Name grep\n  Match *\n  Regex $x['y'][1] ^b$\n", []string{`{"x":{"y":["a","b"]}}`, `{"x":{"y":["b"]}}`, `{"x":1}`}, `{"x":{"y":["a","b"]}}`},
+		"no such place":       {asJSON + "[FILTER]\n  Name grep\n  Match *\n  Regex $x['-1'] b\n", []string{`{"x":["b"]}`, `{"x":{"-1":"b"}}`}, `{"x":{"-1":"b"}}`},
 		"modify":              {asJSON + "[FILTER]\n  Name modify\n  Match *\n  Rename first a\n  Add a no\n  Set b c d\n  Copy b c\n  Hard_rename n b\n  Remove_wildcard z*\n  Remove_regex ^y\n", []string{"x 1"}, `{"a":"x","b":1,"c":"c d"}`},
 		"a name that is kept": {asJSON + "[FILTER]\n  Name modify\n  Match *\n  Rename first n\n  Copy first n\n  Remove none\n", []string{"x 1"}, `{"first":"x","n":1}`},
 		"record_modifier":     {"[FILTER]\n  Name record_modifier\n  Match *\n  Record cluster blue one\n  Remove_key log\n", []string{"x"}, `{"cluster":"blue one"}`},
@@ -260,6 +262,17 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// A name that is cut has no half of a character, for which three bytes would be sent.
+func TestLongStream(t *testing.T) {
+	o := Output{Prefix: "p"}
+	for n := range 4 {
+		name := o.StreamOf(strings.Repeat("x", n) + strings.Repeat("\U0001F600", 200))
+		if !utf8.ValidString(name) || len(name) > maxName || len(name) < maxName-3 {
+			t.Errorf("%d bytes, %q", len(name), name[len(name)-5:])
+		}
+	}
+}
+
 func TestTimes(t *testing.T) {
 	for _, c := range []struct{ format, text, want string }{
 		{"%Y-%m-%dT%H:%M:%S.%L%z", "2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05.678Z"},
@@ -269,6 +282,8 @@ func TestTimes(t *testing.T) {
 		{"%s", "1700000000.5", "2023-11-14T22:13:20.5Z"},
 		{"%F %T", "yesterday", ""},
 		{"%s", "-1", ""},
+		{"%s", "NaN", ""},
+		{"%s", "1e300", ""},
 	} {
 		f, err := readTimeFormat(c.format)
 		if err != nil {

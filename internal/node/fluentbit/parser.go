@@ -208,7 +208,7 @@ func readTimeFormat(text string) (timeFormat, error) {
 func (f timeFormat) parse(text string, near time.Time) (time.Time, bool) {
 	if f.epoch {
 		seconds, err := strconv.ParseFloat(text, 64)
-		if err != nil || seconds < 0 || seconds > 1<<33 {
+		if err != nil || !(seconds >= 0 && seconds <= 1<<33) { // nor NaN
 			return near, false
 		}
 		return time.UnixMilli(int64(seconds * 1000)), true

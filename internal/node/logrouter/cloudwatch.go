@@ -88,10 +88,15 @@ func (c *CloudWatch) Put(ctx context.Context, to fluentbit.Output, stream string
 		in.LogEvents = append(in.LogEvents, logEvent{e.Time.UnixMilli(), e.Message})
 	}
 	err := c.ask(ctx, "PutLogEvents", in)
-	switch {
-	case isFault(err, notFound):
+	if isFault(err, notFound) {
 		c.note(key, false) // somebody has deleted it: it is made again
-	case isFault(err, "InvalidParameterException", "ValidationException", "SerializationException"):
+	}
+	return forGood(err)
+}
+
+// forGood has a fault that another try would meet again be a refusal: of events, or of the name of a log stream that a line of a pod may have given.
+func forGood(err error) error {
+	if isFault(err, "InvalidParameterException", "ValidationException", "SerializationException") {
 		return &Refused{Why: err.Error()}
 	}
 	return err
@@ -110,7 +115,7 @@ func (c *CloudWatch) makeStream(ctx context.Context, to fluentbit.Output, stream
 	if isFault(err, alreadyExists) {
 		return nil
 	}
-	return err
+	return forGood(err)
 }
 
 func (c *CloudWatch) makeGroup(ctx context.Context, to fluentbit.Output) error {

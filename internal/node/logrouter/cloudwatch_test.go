@@ -129,6 +129,10 @@ func TestPutIsRefused(t *testing.T) {
 	if _, ok := errors.AsType[*Refused](c.Put(t.Context(), to, "s", one)); !ok {
 		t.Error("an invalid parameter is not for good")
 	}
+	s.refuses = map[string]string{"CreateLogStream": "InvalidParameterException"}
+	if _, ok := errors.AsType[*Refused](c.Put(t.Context(), to, "a name that cannot be", one)); !ok {
+		t.Error("a name that no log stream can have is not for good")
+	}
 	_, other, _ := newService(t)
 	c = &CloudWatch{Endpoint: other.Endpoint, Region: "us-east-1", Authorities: c.Authorities, Role: c.Role}
 	if err := os.WriteFile(c.Authorities, []byte("x"), 0o600); err != nil {
