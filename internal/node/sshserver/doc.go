@@ -10,5 +10,5 @@
 //	/etc/ssh/authorized_keys/ec2-user     the public key of the key pair, owned by root
 //	/etc/ssh/ssh_host_ed25519_key[.pub]   made at the first boot; the host reads the public half to know the machine again
 //
-// There is no other way to log in: no password, no PAM, no other user, and no forwarding.
+// There is no other way to log in: no password, no PAM, no other user, and no forwarding of ports, agents or windows.
 package sshserver

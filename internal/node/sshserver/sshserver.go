@@ -73,6 +73,12 @@ PermitUserEnvironment no
 PermitUserRC no
 UsePAM no
 DisableForwarding yes
+# Before OpenSSH 10.0, DisableForwarding leaves X11 and agents (CVE-2025-32728).
+AllowAgentForwarding no
+X11Forwarding no
+AllowTcpForwarding no
+AllowStreamLocalForwarding no
+PermitTunnel no
 
 LoginGraceTime 30
 MaxAuthTries 3

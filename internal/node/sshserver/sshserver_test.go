@@ -164,7 +164,7 @@ func TestSSHDReadsIt(t *testing.T) {
 	said := strings.Split(string(out), "\n")
 	for _, line := range []string{
 		"authenticationmethods publickey", "passwordauthentication no", "permitrootlogin no", "usepam no", "disableforwarding yes", "allowusers ec2-user",
-		"permituserenvironment no", "permituserrc no", "port 22", "authorizedkeysfile " + filepath.Join(root, authorizedKeys) + "/%u",
+		"allowagentforwarding no", "x11forwarding no", "allowtcpforwarding no", "allowstreamlocalforwarding no", "permittunnel no", "permituserenvironment no", "permituserrc no", "port 22", "authorizedkeysfile " + filepath.Join(root, authorizedKeys) + "/%u",
 	} {
 		if !slices.Contains(said, line) {
 			t.Errorf("sshd does not say %q:\n%s", line, out)
