@@ -5,9 +5,11 @@ package pageserver_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -260,5 +262,51 @@ func TestExplainedIsWhatIsSeen(t *testing.T) {
 	w := b.ask(http.MethodGet, "/api/explain/machine/"+node)
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), f.Machines[1].Name) {
 		t.Errorf("%s: %d %.300s", node, w.Code, w.Body)
+	}
+}
+
+// A token that comes twice at once begins one session, whose cookie no script and no other site has.
+func TestOneSessionOfOneToken(t *testing.T) {
+	b := signing(t)
+	var group sync.WaitGroup
+	answers := make([]*http.Response, 20)
+	for i := range answers {
+		group.Go(func() {
+			answers[i] = b.ask(http.MethodPost, "/sign-in", b.sends(formType, url.Values{"proof": {"k8s-aws-v1.anna"}}.Encode())).Result()
+		})
+	}
+	group.Wait()
+	var cookies []*http.Cookie
+	for _, a := range answers {
+		cookies = append(cookies, a.Cookies()...)
+		_ = a.Body.Close()
+	}
+	if len(cookies) != 1 {
+		t.Fatalf("%d sessions began", len(cookies))
+	}
+	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Domain != "" || c.Path != "/" || c.MaxAge != 0 || !c.Expires.IsZero() || len(c.Value) < 40 {
+		t.Errorf("the cookie is %v", c)
+	}
+}
+
+// Nothing but a form that has a token begins a session: no address, no header, no body without end.
+func TestNoSignInByOtherMeans(t *testing.T) {
+	b := signing(t)
+	long := strings.Repeat("x", 40<<10)
+	for what, w := range map[string]*httptest.ResponseRecorder{
+		"an address":          b.ask(http.MethodGet, "/sign-in?proof=k8s-aws-v1.anna"),
+		"a query":             b.ask(http.MethodPost, "/sign-in?proof=k8s-aws-v1.anna", b.sends(formType, "")),
+		"JSON":                b.ask(http.MethodPost, "/sign-in", b.sends(jsonType, `{"proof":"k8s-aws-v1.anna"}`)),
+		"a body without end":  b.ask(http.MethodPost, "/sign-in", b.sends(formType, "proof=k8s-aws-v1.anna&more="+long)),
+		"a very long token":   b.ask(http.MethodPost, "/sign-in", b.sends(formType, "proof="+long[:20<<10])),
+		"a sandbox's form":    b.ask(http.MethodPost, "/sign-in", b.sends(formType, "proof=k8s-aws-v1.anna"), header("Origin", "null")),
+		"a form of a port":    b.ask(http.MethodPost, "/sign-in", b.sends(formType, "proof=k8s-aws-v1.anna"), header("Origin", "http://127.7.8.9:1")),
+		"another site's":      b.ask(http.MethodPost, "/sign-in", b.sends(formType, "proof=k8s-aws-v1.anna"), header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate")),
+		"a same site's":       b.ask(http.MethodPost, "/sign-in", b.sends(formType, "proof=k8s-aws-v1.anna"), header("Sec-Fetch-Site", "same-site"), header("Sec-Fetch-Mode", "navigate")),
+		"a name that is ours": b.ask(http.MethodPost, "/sign-in", b.sends(formType, "proof=k8s-aws-v1.anna"), func(r *http.Request) { r.Host = "console.evil.example:4321" }),
+	} {
+		if cookies := w.Result().Cookies(); len(cookies) > 0 || w.Code < 400 && what != "an address" {
+			t.Errorf("by %s: %d, %v", what, w.Code, cookies)
+		}
 	}
 }
