@@ -10,6 +10,7 @@
 //
 //	the line cannot be written   Add fails, and its caller reads nothing
 //	the file is full             at 4 MiB the older part goes to reads.log.1, and the part before that goes
+//	a request is very long       2 KiB of it are written, and how much it is longer
 //	two programs write at once   they take turns by a lock of the file; no line is torn
 //
 // It trusts the process's own ids. The login is the kernel's (loginuid), which stays the same through su and sudo. The
@@ -38,6 +39,10 @@ const LogName = "reads"
 
 // mostBytes is how large the file may be before its content becomes the older part.
 const mostBytes = 4 << 20
+
+// mostCommand and mostUser are how much of a command and of a user's name is written, in bytes: requests as long as servers take them would push
+// the earlier reads out of the record by the dozen.
+const mostCommand, mostUser = 2 << 10, 512
 
 // noLogin is the loginuid of a process that no login is behind (audit(7)).
 const noLogin = "4294967295"
@@ -100,6 +105,7 @@ func Of(dir statedir.Dir) Record { return Record{path: dir.Log(LogName)} }
 
 // Add writes a line.
 func (r Record) Add(read Read) error {
+	read.Command, read.Client, read.User = bounded(read.Command, mostCommand), bounded(read.Client, mostUser), bounded(read.User, mostUser)
 	line, err := json.Marshal(read)
 	if err == nil {
 		err = r.add(append(line, '\n'))
@@ -108,6 +114,14 @@ func (r Record) Add(read Read) error {
 		return fmt.Errorf("nothing is read, since the record of reads cannot be written: %w", err)
 	}
 	return nil
+}
+
+// bounded is the beginning of a text, with how much it lacks.
+func bounded(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s… and %d bytes more", strings.ToValidUTF8(text[:most], ""), len(text)-most)
 }
 
 func (r Record) add(line []byte) error {

@@ -56,6 +56,32 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// Requests as long as they can be leave the reads before them on record for long, and are known by their beginnings.
+func TestLongRequests(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	record := readaudit.Of(dir)
+	long := "GET /?q=" + strings.Repeat("ü", 100<<10)
+	for n := range 100 {
+		read := readaudit.Read{Time: noon, By: readaudit.Self(), Client: long, Command: long, User: long}
+		if n == 0 {
+			read = readaudit.Read{Time: noon, By: readaudit.Self(), Command: "GET /machines/i-1"}
+		}
+		if err := record.Add(read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raw, err := os.ReadFile(dir.Log(readaudit.LogName))
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	var first, last readaudit.Read
+	if err != nil || len(lines) != 100 || json.Unmarshal([]byte(lines[0]), &first) != nil || json.Unmarshal([]byte(lines[99]), &last) != nil {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	if first.Command != "GET /machines/i-1" || !strings.HasPrefix(last.Command, "GET /?q=üü") || !strings.HasSuffix(last.Command, "ü… and 202760 bytes more") || len(last.User) > 600 || len(last.Client) > 600 {
+		t.Errorf("%q, %.3000q", lines[0], lines[99])
+	}
+}
+
 // Many writers lose no line where the file becomes the older part once, and the file stays small.
 func TestRotation(t *testing.T) {
 	t.Parallel()
@@ -66,7 +92,7 @@ func TestRotation(t *testing.T) {
 	for range writers {
 		wg.Go(func() {
 			for range each {
-				if err := readaudit.Of(dir).Add(readaudit.Read{Time: noon, With: "test", Command: long}); err != nil {
+				if err := readaudit.Of(dir).Add(readaudit.Read{Time: noon, With: "test", File: long}); err != nil {
 					t.Error(err)
 				}
 			}
