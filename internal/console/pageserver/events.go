@@ -53,13 +53,9 @@ func (s stream) sendJSON(name string, data any) error {
 // a machine's logs, and `end` says that the console ends. The page is `view` of the query, `shown` the hash of what it
 // shows; `logs` is new or on for a page that follows logs.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	most := mostStreams
-	if personOf(r.Context()) != nil {
-		most = mostOfIdentity
-	}
-	leave, ok := s.streams.take(viewingOf(r.Context()).owner(), most)
+	leave, ok := s.streams.take(viewingOf(r.Context()).owner())
 	if !ok {
-		s.refuse(w, r, http.StatusServiceUnavailable, "Too many streams", fmt.Sprintf("at most %d pages are kept current at once", most))
+		s.refuse(w, r, http.StatusServiceUnavailable, "Too many streams", fmt.Sprintf("at most %d pages are kept current at once, %d of an IAM identity, %d of all of them", mostStreams, mostOfIdentity, mostOfIdentities))
 		return
 	}
 	defer leave()

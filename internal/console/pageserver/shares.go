@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// mostStreams is how many streams the user of the command has at once, and mostOfIdentity how many an IAM identity has, in all its
-	// sessions together: nobody takes the streams of others.
-	mostStreams, mostOfIdentity = 16, 6
+	// mostStreams is how many streams the user of the command has at once, mostOfIdentity how many an IAM identity has, in all its sessions
+	// together, and mostOfIdentities how many all of them have: nobody takes the streams of others, or all connections.
+	mostStreams, mostOfIdentity, mostOfIdentities = 16, 6, 24
 	// mostProofs is how many used tokens of one identity are remembered. More are refused until some are too old.
 	mostProofs = 64
 )
@@ -24,11 +24,20 @@ type shares struct {
 	of map[string]int // by the owner of the session; empty for the user of the command
 }
 
-// take takes one more for a viewer until it is undone; false if the viewer has as many as may be.
-func (s *shares) take(owner string, most int) (undo func(), ok bool) {
+// take takes one more for a viewer until it is undone; false if there are as many as may be.
+func (s *shares) take(owner string) (undo func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.of[owner] >= most {
+	most, others := mostStreams, 0
+	if owner != "" {
+		most = mostOfIdentity
+		for of, n := range s.of {
+			if of != "" {
+				others += n
+			}
+		}
+	}
+	if s.of[owner] >= most || others >= mostOfIdentities {
 		return nil, false
 	}
 	if s.of == nil {
