@@ -126,6 +126,7 @@ func (s *source) within(ctx context.Context, by viewer.Viewer, c *v1alpha1.Clust
 	if err != nil {
 		return
 	}
+	principal.AccessKeyID = by.AccessKeyID
 	mode := identity.Mode(cmp.Or(c.Status.AuthenticationMode, c.Spec.AccessConfig.AuthenticationMode, v1alpha1.AuthenticationAPIAndConfigMap))
 	outcome := authcheck.OfCluster(there).Check(identity.Options{Mode: mode, Cluster: c.Spec.Name, PrincipalIDs: true}, principal).Outcome
 	if outcome == nil || !outcome.Mapped {
@@ -143,12 +144,21 @@ func (s *source) within(ctx context.Context, by viewer.Viewer, c *v1alpha1.Clust
 		{authorizationv1.ResourceAttributes{Verb: "list", Group: "certificates.k8s.io", Resource: "certificatesigningrequests"}, &of.Requests},
 		{authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: metav1.NamespaceSystem}, &of.Tokens},
 	} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: outcome.User.Name, UID: outcome.User.UID, Groups: append([]string{"system:authenticated"}, outcome.User.Groups...), ResourceAttributes: &q.attributes,
-		}}
-		answer, err := clientset.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		answer, err := clientset.AuthorizationV1().SubjectAccessReviews().Create(ctx, reviewOf(outcome.User, q.attributes), metav1.CreateOptions{})
 		*q.into = err == nil && answer.Status.Allowed && !answer.Status.Denied
 	}
+}
+
+// reviewOf asks whether a user may do something, as the API server asks when the user comes with a token: webhooks may decide by what is known
+// besides.
+func reviewOf(user identity.User, attributes authorizationv1.ResourceAttributes) *authorizationv1.SubjectAccessReview {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range user.Extra {
+		extra[key] = values
+	}
+	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Name, UID: user.UID, Groups: append([]string{"system:authenticated"}, user.Groups...), Extra: extra, ResourceAttributes: &attributes,
+	}}
 }
 
 // createFor makes a plan by EKS's API as an IAM identity, which judges each request as one that the identity sends itself. Node groups

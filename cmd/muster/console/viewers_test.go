@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"muster.dev/muster/api/v1alpha1"
 	"muster.dev/muster/cmd/muster/kinds"
@@ -18,6 +21,7 @@ import (
 	"muster.dev/muster/internal/cluster/controlsocket"
 	"muster.dev/muster/internal/console/pageserver"
 	"muster.dev/muster/internal/console/view"
+	"muster.dev/muster/internal/iam/identity"
 	"muster.dev/muster/internal/iam/viewer"
 )
 
@@ -132,5 +136,18 @@ func TestRightsInClustersAreAskedAtOnce(t *testing.T) {
 	got, err := s.Rights(t.Context(), ann, facts)
 	if err != nil || len(got.Of) != 3 || got.Of["red"] != (view.ClusterRights{Describe: true}) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The API server is asked about the user with all that a token of the identity gives it.
+func TestReviewOf(t *testing.T) {
+	user := identity.User{Name: "anna", UID: "u", Groups: []string{"ops"}, Extra: map[string][]string{identity.ExtraARN: {ann.ARN}}}
+	asked := reviewOf(user, authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}).Spec
+	want := authorizationv1.SubjectAccessReviewSpec{
+		User: "anna", UID: "u", Groups: []string{"system:authenticated", "ops"}, Extra: map[string]authorizationv1.ExtraValue{"arn": {ann.ARN}},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"},
+	}
+	if !reflect.DeepEqual(asked, want) {
+		t.Errorf("asked about %+v", asked)
 	}
 }
