@@ -3,6 +3,7 @@
 package explainapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -59,14 +60,15 @@ func (a asked) verb() string {
 	return "get"
 }
 
-// attributes are what the API server is asked about.
+// attributes are what the API server is asked about: for a list of one name that name, as it takes them itself from a request
+// (k8s.io/apiserver/pkg/endpoints/request, NewRequestInfo).
 func (a asked) attributes(c caller) authorizationv1.SubjectAccessReviewSpec {
 	spec := authorizationv1.SubjectAccessReviewSpec{User: c.user, UID: c.uid, Groups: c.groups, Extra: c.extra}
 	if a.resource == nil {
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.path, Verb: a.verb()}
 		return spec
 	}
-	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: Group, Version: Version, Resource: a.resource.plural, Name: a.name, Verb: a.verb()}
+	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Group: Group, Version: Version, Resource: a.resource.plural, Name: cmp.Or(a.name, a.only), Verb: a.verb()}
 	return spec
 }
 

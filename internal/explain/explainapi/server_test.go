@@ -278,3 +278,16 @@ func TestASelectorNamesNoOtherObject(t *testing.T) {
 		}
 	}
 }
+
+// Who may list one name alone is asked about that name.
+func TestAListOfOneName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for query, want := range map[string]string{"": "", "?fieldSelector=metadata.name%3D" + refused: refused, "?fieldSelector=spec.x%3D" + refused: "", "?labelSelector=a%3Db": ""} {
+		w.asked = nil
+		w.get(nodes + query)
+		if len(w.asked) != 1 || w.asked[0].ResourceAttributes.Name != want || w.asked[0].ResourceAttributes.Verb != "list" {
+			t.Errorf("%s: asked about %+v", query, w.asked)
+		}
+	}
+}
