@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,7 +81,10 @@ func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	if err := os.Chmod(b.O.StateDir, 0o700); err != nil { //nolint:gosec // it is a directory
 		t.Fatal(err)
 	}
+	var connecting sync.Mutex // a console connects for several requests at once
 	answer := func(o *terminal.Options) (*kinds.Client, error) {
+		connecting.Lock()
+		defer connecting.Unlock()
 		b.Asked = *o
 		return &kinds.Client{WithWatch: b.Client, Name: "the management plane", Address: "127.0.0.1:1"}, nil
 	}
