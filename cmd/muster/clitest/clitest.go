@@ -19,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -73,6 +75,10 @@ func NewBench(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The fake client would add these to the scheme when they are first listed, while others read it.
+	services := schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
+	scheme.AddKnownTypeWithName(services, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(services.GroupVersion().WithKind("APIServiceList"), &unstructured.UnstructuredList{})
 	b := &Bench{}
 	b.Client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kinds.NewMapper()).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.NodeGroup{}).WithInterceptorFuncs(funcs).WithIndex(&corev1.Secret{}, "type", secretType).
