@@ -28,11 +28,11 @@ iam: {withOIDC: true}
 cloudWatch: {clusterLogging: {enableTypes: ["*"]}}
 `
 
-// TestEksctl makes a cluster by the real eksctl from a file, reads and scales its node group, and deletes all of it. Without a program in
-// bin/eksctl, or in the directory that MUSTER_EKSCTL names, it is skipped, and says so.
+// TestEksctl makes a cluster by the real eksctl from a file, reads and scales its node group, changes its add-ons, upgrades it and the group, and
+// deletes all of it. Without a program in bin/eksctl, or in the directory that MUSTER_EKSCTL names, it is skipped, and says so.
 //
 //story:about cloud/cloudformation aws/cloudformation cloud/eks
-//story:needs logs
+//story:needs logs kubernetes MINOR=1.37
 func TestEksctl(t *testing.T) {
 	t.Parallel()
 	program := eksctlProgram(t)
@@ -48,6 +48,8 @@ func TestEksctl(t *testing.T) {
 		{"create", (*eksctl).create},
 		{"get", (*eksctl).get},
 		{"scale", (*eksctl).scale},
+		{"add-ons", (*eksctl).addons},
+		{"upgrade", (*eksctl).upgrade},
 		{"delete", (*eksctl).delete},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
@@ -166,6 +168,13 @@ func (e *eksctl) get() {
 	if !strings.HasPrefix(got["ASG NAME"], "eks-ng1-public-ssh-") {
 		e.t.Errorf("the node group's ASG NAME is %q", got["ASG NAME"])
 	}
+	if names, want := e.addonNames(), []string{"coredns", "kube-proxy", "metrics-server", "vpc-cni"}; !slices.Equal(names, want) {
+		e.t.Errorf("add-ons: %v, want %v", names, want)
+	}
+}
+
+// addonNames are the names of the cluster's add-ons, in their order.
+func (e *eksctl) addonNames() []string {
 	var names []string
 	for line := range strings.Lines(e.must("get", "addon", "--cluster=ironman-2022", "-o", "json")) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), `"Name": `); ok {
@@ -173,8 +182,37 @@ func (e *eksctl) get() {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"coredns", "kube-proxy", "metrics-server", "vpc-cni"}; !slices.Equal(names, want) {
-		e.t.Errorf("add-ons: %v, want %v", names, want)
+	return names
+}
+
+// addons creates, updates and deletes add-ons.
+func (e *eksctl) addons() {
+	if out := e.must("create", "addon", "--name=eks-pod-identity-agent", "--cluster=ironman-2022"); !strings.Contains(out, `addon "eks-pod-identity-agent" active`) {
+		e.t.Error("eksctl create addon says something else")
+	}
+	if out := e.must("update", "addon", "--name=coredns", "--version=latest", "--cluster=ironman-2022", "--wait"); !strings.Contains(out, `addon "coredns" active`) {
+		e.t.Error("eksctl update addon says something else")
+	}
+	if out := e.must("delete", "addon", "--name=metrics-server", "--cluster=ironman-2022"); !strings.Contains(out, "deleted addon: metrics-server") {
+		e.t.Error("eksctl delete addon says something else")
+	}
+	e.eventually("the add-on is gone", func() error {
+		return is(strings.Join(e.addonNames(), " "), "coredns eks-pod-identity-agent kube-proxy vpc-cni")
+	})
+}
+
+// upgrade brings the control plane to the next minor, and then the node group.
+func (e *eksctl) upgrade() {
+	if out := e.must("upgrade", "cluster", "--name=ironman-2022", "--approve"); !strings.Contains(out, `cluster "ironman-2022" control plane has been upgraded to version "1.37"`) {
+		e.t.Error("eksctl upgrade cluster says something else")
+	}
+	if out := e.must("upgrade", "nodegroup", "--name=ng1-public-ssh", "--cluster=ironman-2022", "--kubernetes-version=1.37"); !strings.Contains(out, "nodegroup successfully upgraded") {
+		e.t.Error("eksctl upgrade nodegroup says something else")
+	}
+	e.hasNodes(3)
+	out, err := e.run(e.admin, filepath.Join(e.bin, "kubectl"), "--kubeconfig", e.owned(), "get", "nodes", "--no-headers")
+	if err != nil || strings.Count(out, "v1.37.") != 3 {
+		e.t.Errorf("not all nodes are of 1.37: %v, %s", err, out)
 	}
 }
 
