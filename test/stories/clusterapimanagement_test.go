@@ -152,6 +152,7 @@ func besideAPIServer(t *testing.T, manifests []byte, url string, authority []byt
 			continue
 		}
 		atURL(object, url, authority)
+		installedByClusterctl(object)
 		raw, err := yaml.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
@@ -159,6 +160,17 @@ func besideAPIServer(t *testing.T, manifests []byte, url string, authority []byt
 		kept = append(kept, raw)
 	}
 	return bytes.Join(kept, []byte("---\n"))
+}
+
+// installedByClusterctl has the label by which `clusterctl init` marks what it installs: `clusterctl move` looks at no other kinds.
+func installedByClusterctl(object map[string]any) {
+	metadata, _ := object["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	if labels == nil {
+		labels = map[string]any{}
+	}
+	labels["clusterctl.cluster.x-k8s.io"] = ""
+	metadata["labels"] = labels
 }
 
 // atURL has each webhook of an object called at a URL instead of a Service.
