@@ -50,6 +50,9 @@ func limits() []limit {
 		of("provider-scheduling-.*", "local NVME storage", "machines have no instance stores"),
 		of("provider-scheduling-.*", "capacity tenancy", "there are no dedicated hosts"),
 		of("provider-scheduling-.*", "flex node", "there are no flex types"),
+		of("provider-(scheduling-.*|consolidation)", "Node Overlay should (provision the|consolidate a) instance", "it asks for a type of 32 processors, and none has more than 16"),
+		of("provider-consolidation", "pods go terminal", "it runs the image alpine, which nothing here makes"),
+		of("core-disruption", "pre-stop hook|drain pods on a node in order", "it runs the image alpine, which nothing here makes"),
 	}
 }
 
@@ -61,4 +64,40 @@ func whyNot(all []limit, suite, spec string) string {
 		}
 	}
 	return ""
+}
+
+// need is how many GiB the machines of specs have at once. It is no limit: a host that offers them runs the specs.
+type need struct {
+	suite, spec *regexp.Regexp
+	gib         int
+}
+
+func asks(suite, spec string, gib int) need {
+	l := of(suite, spec, "")
+	return need{l.suite, l.spec, gib}
+}
+
+// needs are those that a host of 24 GiB has not. The smallest machines that the suites' node pools allow have 4 GiB.
+func needs() []need {
+	return []need{
+		asks("provider-consolidation", `should consolidate nodes \(delete\)`, 272),          // 100 pods of a processor, three a machine of 8 GiB
+		asks("provider-consolidation", `should consolidate nodes \(replace\)`, 52),          // three of 16 GiB, and the first replacement
+		asks("provider-consolidation", "budgets for non-empty delete", 48),                  // three of 16 GiB
+		asks("provider-consolidation", "budgets for non-empty replace", 104),                // five of 16 GiB, and three replacements of 8
+		asks("core-disruption", "Repair (repairs|resumes repair|force-terminates)", 24),     // five, and a replacement
+		asks("core-disruption", "reboot more nodes at once than the disruption budget", 40), // ten
+		asks("core-disruption", "budgets for non-empty replace drift", 32),                  // five, and three replacements
+		asks("core-regression", "static NodeClaims to meet desired replicas", 60),           // 15
+		asks("core-regression", "StaticCapacity Drift", 44),                                 // ten, and a replacement
+	}
+}
+
+// memory returns how many GiB the machines of a spec have at once; 0 if that is no matter.
+func memory(suite, spec string) int {
+	for _, n := range needs() {
+		if n.suite.MatchString(suite) && n.spec.MatchString(spec) {
+			return n.gib
+		}
+	}
+	return 0
 }
