@@ -76,7 +76,7 @@ network() {
 }
 
 prepare() {
-	local trust='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"SERVICE"},"Action":["sts:AssumeRole","sts:TagSession"]}]}' issuer policy rule
+	local trust='{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"SERVICE"},"Action":["sts:AssumeRole","sts:TagSession"]}]}' issuer policy rule pause
 	bin/muster up --nodes 1
 	eval "$(bin/muster env)"
 	aws eks update-cluster-config --name "$cluster" --zonal-shift-config enabled=true
@@ -109,7 +109,9 @@ prepare() {
 	aws events put-targets --rule "$queue" --targets "Id=queue,Arn=$arn"
 	# The suites clean up objects of this kind of the VPC resource controller, which is in every cluster of EKS.
 	kubectl apply -f "$(go -C "$work/provider" list -m -f '{{.Dir}}' github.com/aws/amazon-vpc-resource-controller-k8s)/config/crd/bases/vpcresources.k8s.aws_securitygrouppolicies.yaml"
-	bin/muster image load --name public.ecr.aws/eks-distro/kubernetes/pause:3.2 bin/images/pause.tar
+	for pause in public.ecr.aws/eks-distro/kubernetes/pause:3.2 registry.k8s.io/pause:3.10; do
+		bin/muster image load --name "$pause" bin/images/pause.tar
+	done
 	bin/muster create addon karpenter --wait --role-arn "arn:aws:iam::$account:role/karpenter-controller" --values '{"replicas": 1, "podLabels": {"app.kubernetes.io/instance": "karpenter"},
 		"tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}], "logLevel": "debug", "settings": {"interruptionQueue": "'$queue'", "enableZonalShift": true,
 		"featureGates": {"nodeRepair": true, "spotToSpotConsolidation": true, "nodeOverlay": true, "staticCapacity": true, "capacityBuffer": true, "terminateFirstDrift": true, "terminateFirstRepair": true},
@@ -126,8 +128,10 @@ environment() {
 
 [[ -e bin/addons/karpenter.tar ]] || die "Karpenter is not built: make karpenter"
 build
+# What a host offers to machines (docs/machines.md): its memory but an eighth.
+given=(-memory "$(awk '$1 == "MemTotal:" {print int($2 * 7 / 8 / 1024 / 1024)}' /proc/meminfo)" -bin "$work/bin" -report "$work/report" -table docs/karpenter-suites.tsv -karpenter "$(awk '$1 == "'$module'" {print $2; exit}' images/karpenter/go.mod)")
 case " $* " in
-*' -list '* | *' -h '*) exec "$work/bin/karpentersuites" -bin "$work/bin" -report "$work/report" "$@" ;;
+*' -list '* | *' -h '*) exec "$work/bin/karpentersuites" "${given[@]}" "$@" ;;
 esac
 ((EUID == 0)) || die "machines need root: run make karpenter-suites as root"
 if [[ ! -e $work/state ]]; then
@@ -138,5 +142,5 @@ elif [[ -z ${KEEP-} || ! -e $work/nodeclass.yaml ]]; then
 	die "an installation of an earlier run is left, which KEEP=1 uses if it is complete; take it down: MUSTER_STATE_DIR=$work/state bin/muster down --delete"
 fi
 environment
-"$work/bin/karpentersuites" -bin "$work/bin" -report "$work/report" \
+"$work/bin/karpentersuites" "${given[@]}" \
 	-core-arguments "--default-nodeclass=$work/nodeclass.yaml --default-nodepool=$work/provider/test/pkg/environment/aws/default_nodepool.yaml --repair-condition=AcceleratedHardwareReady=False/NvidiaXID79Error --reboot-condition=AcceleratedHardwareReady=False/NvidiaXID46Error" "$@"

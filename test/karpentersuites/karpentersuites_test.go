@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ const (
 		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a) again","State":"pending"}]}]`
 	runReport = `[{"SpecReports":[
 		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a)","State":"failed","RunTime":1500000000,"Failure":{"Message":"Timed out\n  after 960s","FailureNodeType":"It"}},
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"cut off","State":"interrupted","RunTime":9,"Failure":{"Message":"Interrupted by User","FailureNodeType":"It"}},
+		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"out of time","State":"timedout","RunTime":9,"Failure":{"Message":"A suite timeout occurred","FailureNodeType":"It"}},
 		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"the last","State":"failed","RunTime":9,"Failure":{"Message":"a label is not tried","FailureNodeType":"AfterAll"}},
 		{"ContainerHierarchyTexts":["Drift","Capacity Reservations"],"LeafNodeType":"It","LeafNodeText":"is demoted","State":"skipped","RunTime":0},
 		{"ContainerHierarchyTexts":["Drift"],"LeafNodeType":"It","LeafNodeText":"disrupts (a) again","State":"skipped","RunTime":7,"Failure":{"Message":"no driver"}}]}]`
@@ -43,7 +46,7 @@ func TestReports(t *testing.T) {
 		t.Errorf("specs %q, %v", specs, err)
 	}
 	_, ended, err := read(runReport)
-	if err != nil || len(ended) != 3 || ended["Drift disrupts (a)"] != (result{"failed", "Timed out after 960s", 1.5}) || ended["Drift the last"].State != "passed" || ended["Drift disrupts (a) again"].Message != "no driver" {
+	if err != nil || len(ended) != 3 || ended["Drift disrupts (a)"] != (result{State: "failed", Message: "Timed out after 960s", Seconds: 1.5}) || ended["Drift the last"].State != "passed" || ended["Drift disrupts (a) again"].Message != "no driver" {
 		t.Errorf("results %v, %v", ended, err)
 	}
 	if rest := left([]string{"Drift disrupts (a)", "Drift b", "Drift disrupts (a) again", "Drift a"}, ended); !slices.Equal(rest, []string{"Drift b", "Drift a"}) {
@@ -68,7 +71,6 @@ func TestCountsAddUp(t *testing.T) {
 	}
 	results := map[string]map[string]result{"provider-drift": {
 		"Drift a": {State: "passed"}, "Drift b": {State: "timedout", Message: "late"}, "Drift c": {State: "skipped", Message: "no driver"},
-		"Drift f":                     {State: "interrupted"},
 		"Drift of an earlier version": {State: "passed"},
 	}}
 	got := count(suites, limits(), results)
@@ -138,6 +140,24 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A spec whose machines the host has no memory for is not chosen, and a larger host runs it.
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	large, small := "StaticCapacity Drift should replace drifted nodes", "StaticCapacity Provisioning should respect node limits when provisioning"
+	for memory, want := range map[int]int{20: 1, 43: 1, 44: 2} {
+		o, err := readOptions([]string{"-bin", "b", "-report", "r", "-table", "t", "-memory", strconv.Itoa(memory)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.chosen([]suite{{"core-regression", []string{large, small}}}); len(got[0].specs) != want {
+			t.Errorf("with %d GiB: %v", memory, got)
+		}
+	}
+	if got := string(table([]suite{{"core-regression", []string{large, small}}}, nil, nil)); !strings.Contains(got, large+"\tnot run\t\t\t\tits machines have 44 GiB at once\n") || !strings.Contains(got, small+"\tnot run\t\t\t\t\n") {
+		t.Errorf("the table says\n%s", got)
+	}
+}
+
 // The focus matches the specs that were chosen, and none whose text begins or ends likewise.
 func TestFocus(t *testing.T) {
 	t.Parallel()
@@ -154,8 +174,8 @@ func TestFocus(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for args, says := range map[string]string{
-		"-bin b -report r -part 2/5": "", "-bin b -report r": "",
-		"-bin b -report r -part 6/5": "invalid -part", "-bin b -report r -part x": "invalid -part", "-bin b -report r -part 1/5x": "invalid -part", "-bin b": "-bin and -report are needed", "-bin b -report r -focus (": "reading -focus",
+		"-bin b -report r -table t -part 2/5": "", "-bin b -report r -table t": "",
+		"-bin b -report r -table t -part 6/5": "invalid -part", "-bin b -report r -table t -part x": "invalid -part", "-bin b -report r -table t -part 1/5x": "invalid -part", "-bin b": "-bin, -report and -table are needed", "-bin b -report r -table t -focus (": "reading -focus",
 	} {
 		if _, err := readOptions(strings.Fields(args)); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", args, err)

@@ -4,12 +4,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -26,8 +24,9 @@ const partTime = 2 * time.Hour
 // options are the flags.
 type options struct {
 	binaries, reports, arguments string
+	table, karpenter             string
 	list                         bool
-	part, parts                  int
+	part, parts, memory          int
 	focus, suites                *regexp.Regexp
 }
 
@@ -45,6 +44,9 @@ func readOptions(args []string) (o options, err error) {
 	set := flag.NewFlagSet("karpenter-suites", flag.ContinueOnError)
 	set.StringVar(&o.binaries, "bin", "", "directory of the suites' programs, each SUITE.test")
 	set.StringVar(&o.reports, "report", "", "directory of reports")
+	set.StringVar(&o.table, "table", "", "file of specs and their results, which a run adds to")
+	set.StringVar(&o.karpenter, "karpenter", "", "version of Karpenter, which the table tells of each result")
+	set.IntVar(&o.memory, "memory", 0, "GiB that the host offers to machines: specs that ask for more are not run")
 	set.StringVar(&o.arguments, "core-arguments", "", "arguments of the suites of Karpenter's core")
 	set.BoolVar(&o.list, "list", false, "count specs, and run none")
 	of := set.String("part", "1/1", "part of the specs to run: 2/5 is the second of five")
@@ -62,8 +64,8 @@ func readOptions(args []string) (o options, err error) {
 	if o.suites, err = regexp.Compile(*suites); err != nil {
 		return o, fmt.Errorf("reading -suite: %w", err)
 	}
-	if o.binaries == "" || o.reports == "" {
-		return o, errors.New("-bin and -report are needed: tools/karpenter-suites.sh gives them")
+	if o.binaries == "" || o.reports == "" || o.table == "" {
+		return o, errors.New("-bin, -report and -table are needed: tools/karpenter-suites.sh gives them")
 	}
 	return o, nil
 }
@@ -77,12 +79,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	results, err := o.results()
+	kept, results, err := readTable(o.table)
 	if err != nil {
 		return err
 	}
+	if err := o.keep(with(kept, all), results); err != nil {
+		return err
+	}
 	if !o.list {
-		if err := o.runSpecs(ctx, o.chosen(all), results); err != nil {
+		if err := o.runSpecs(ctx, o.chosen(all), with(kept, all), results); err != nil {
 			return err
 		}
 	}
@@ -139,7 +144,7 @@ func (o options) chosen(all []suite) []suite {
 	for _, s := range all {
 		c := suite{name: s.name}
 		for _, spec := range s.specs {
-			if o.suites.MatchString(s.name) && o.focus.MatchString(spec) && whyNot(limits(), s.name, spec) == "" {
+			if o.suites.MatchString(s.name) && o.focus.MatchString(spec) && whyNot(limits(), s.name, spec) == "" && memory(s.name, spec) <= o.memory {
 				c.specs = append(c.specs, spec)
 			}
 		}
@@ -148,9 +153,9 @@ func (o options) chosen(all []suite) []suite {
 	return part(wanted, o.part, o.parts)
 }
 
-// runSpecs runs specs, suite by suite, and adds how they ended to the results, which are written after each run. Ginkgo skips what
+// runSpecs runs specs, suite by suite, and adds how they ended to the results, which are kept after each run. Ginkgo skips what
 // follows a failure in an Ordered container, and what follows an interruption of the suite: that is run again, while some of it ends.
-func (o options) runSpecs(ctx context.Context, chosen []suite, results map[string]map[string]result) error {
+func (o options) runSpecs(ctx context.Context, chosen, all []suite, results map[string]map[string]result) error {
 	for _, s := range chosen {
 		if len(s.specs) > 0 && results[s.name] == nil {
 			results[s.name] = map[string]result{}
@@ -162,8 +167,11 @@ func (o options) runSpecs(ctx context.Context, chosen []suite, results map[strin
 			if err != nil {
 				return err
 			}
-			maps.Copy(results[s.name], ended)
-			if err := o.keep(results); err != nil {
+			for spec, how := range ended {
+				how.Date, how.Karpenter = time.Now().Format(time.DateOnly), o.karpenter
+				results[s.name][spec] = how
+			}
+			if err := o.keep(all, results); err != nil {
 				return err
 			}
 			if ctx.Err() != nil {
@@ -207,36 +215,4 @@ func (o options) ginkgo(ctx context.Context, suite, what string, args ...string)
 		return nil, nil, fmt.Errorf("suite %s left no report, and %s says why: %w", suite, log.Name(), errors.Join(failed, err))
 	}
 	return specs, ended, nil
-}
-
-func (o options) kept() string { return filepath.Join(o.reports, "results.json") }
-
-// results are those of earlier runs.
-func (o options) results() (map[string]map[string]result, error) {
-	all := map[string]map[string]result{}
-	raw, err := os.ReadFile(o.kept()) //nolint:gosec // G703: the directory is that of the flag
-	if errors.Is(err, fs.ErrNotExist) {
-		return all, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &all)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading earlier results: %w", err)
-	}
-	return all, nil
-}
-
-func (o options) keep(all map[string]map[string]result) error {
-	raw, err := json.MarshalIndent(all, "", "  ")
-	if err == nil {
-		err = os.WriteFile(o.kept()+".new", append(raw, '\n'), 0o600) //nolint:gosec // G703: likewise
-	}
-	if err == nil {
-		err = os.Rename(o.kept()+".new", o.kept()) //nolint:gosec // G703: likewise
-	}
-	if err != nil {
-		return fmt.Errorf("keeping results: %w", err)
-	}
-	return nil
 }

@@ -33,11 +33,14 @@ func (s specReport) text() string {
 	return strings.Join(append(slices.Clone(s.ContainerHierarchyTexts), s.LeafNodeText), " ")
 }
 
-// ended is the state of the spec itself. An AfterAll is its container's, and ginkgo blames the last spec for it: that of the
+// ended is the state of the spec itself. The end of the suite's time says nothing of the spec that it interrupts. An AfterAll is its container's, and ginkgo blames the last spec for it: that of the
 // scheduling suites asks that specs of all labels were run, and they are in parts here.
 func (s specReport) ended() string {
 	if s.State == "failed" && s.Failure.FailureNodeType == "AfterAll" {
 		return "passed"
+	}
+	if s.State == "timedout" && strings.HasPrefix(s.Failure.Message, "A suite timeout") {
+		return "interrupted"
 	}
 	return s.State
 }
@@ -54,15 +57,17 @@ func (s specReport) message() string {
 // result is how a spec ended.
 type result struct {
 	// State is ginkgo's: passed, failed, skipped, pending, timedout, panicked, aborted or interrupted.
-	State string `json:"state"`
+	State string
 	// Message is how the words of a failure begin, or why the spec skipped itself.
-	Message string `json:"message,omitempty"`
+	Message string
 	// Seconds are the time that it took.
-	Seconds float64 `json:"seconds"`
+	Seconds float64
+	// Date is the day of the run, and Karpenter the version that was run.
+	Date, Karpenter string
 }
 
 // readReports reads a file that ginkgo's flag json-report made. It returns the specs in their order, and the results of those
-// that were run.
+// that were run to their ends.
 func readReports(path string) (specs []string, results map[string]result, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -79,6 +84,9 @@ func readReports(path string) (specs []string, results map[string]result, err er
 				continue
 			}
 			specs = append(specs, s.text())
+			if s.ended() == "interrupted" {
+				continue
+			}
 			if s.RunTime > 0 || s.State != "skipped" && s.State != "pending" {
 				results[s.text()] = result{State: s.ended(), Message: s.message(), Seconds: float64(s.RunTime) / 1e9}
 			}

@@ -40,7 +40,7 @@ func count(suites []suite, all []limit, results map[string]map[string]result) ta
 			case why != "":
 				t.NotApplicable++
 				t.Reasons[why]++
-			case !run || is.State == "interrupted":
+			case !run:
 				t.NotRun++
 			case is.State == "passed":
 				t.Passed++
