@@ -36,7 +36,7 @@ func TestExamplesOfEksctl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // it was read
+	defer file.Close()
 	plain, err := gzip.NewReader(file)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestExamplesOfEksctl(t *testing.T) {
 	}
 	const golden = "testdata/eksctl-examples.golden"
 	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil { //nolint:gosec // tracked, for everybody to read
+		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
