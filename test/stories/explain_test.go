@@ -248,6 +248,12 @@ func code(err error) int {
 // explains waits until muster explain ends with a code and names the causes, and no others at any time.
 func (i *installation) explains(kind, name string, want int, causes ...string) {
 	i.t.Helper()
+	i.explainsBeside(nil, kind, name, want, causes...)
+}
+
+// explainsBeside is explains of what may have other causes, too, before or beside those that are waited for.
+func (i *installation) explainsBeside(others []string, kind, name string, want int, causes ...string) {
+	i.t.Helper()
 	sources := map[string][]string{} // of the evidence, by cause
 	took := i.eventually(fmt.Sprintf("%s %s is explained by %v", kind, name, causes), func() error {
 		out, talk, err := i.try("explain", kind, name, "-o", "json")
@@ -266,6 +272,9 @@ func (i *installation) explains(kind, name string, want int, causes ...string) {
 		}
 		var found []string
 		for _, c := range report.Causes {
+			if slices.Contains(others, c.Cause) {
+				continue
+			}
 			found = append(found, c.Cause)
 			for _, e := range c.Evidence {
 				if !slices.Contains(sources[c.Cause], e.Source) {
