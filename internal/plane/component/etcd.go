@@ -48,10 +48,6 @@ func managementEtcd(a Account) Spec {
 	}.spec()
 }
 
-// electionTimeout is the least that etcd takes beside its heartbeat of 100, in milliseconds. A member without others elects
-// itself after a part of it that is chosen at random, before which it serves nothing; nobody else could be elected.
-const electionTimeout = "500"
-
 // spec is the process of a store. Clients and peers must show a certificate of the store's own authority; nothing else
 // is asked of them, so only the plane's API server and the probe have one.
 func (s store) spec() Spec {
@@ -63,7 +59,6 @@ func (s store) spec() Spec {
 			"cert-file":                   s.credential,
 			"client-cert-auth":            "true",
 			"data-dir":                    s.data,
-			"election-timeout":            electionTimeout,
 			"initial-advertise-peer-urls": s.peer.URL(),
 			"initial-cluster":             "muster=" + s.peer.URL(),
 			"key-file":                    s.credential,
