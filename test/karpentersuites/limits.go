@@ -66,7 +66,7 @@ func whyNot(all []limit, suite, spec string) string {
 	return ""
 }
 
-// need is how many GiB the machines of specs have at once. It is no limit: a host that offers them runs the specs.
+// need is how many GiB the machines of specs have at once. It is not a limit: a host that offers them runs the specs.
 type need struct {
 	suite, spec *regexp.Regexp
 	gib         int
@@ -92,7 +92,7 @@ func needs() []need {
 	}
 }
 
-// memory returns how many GiB the machines of a spec have at once; 0 if that is no matter.
+// memory returns how many GiB the machines of a spec have at once; 0 if it does not matter.
 func memory(suite, spec string) int {
 	for _, n := range needs() {
 		if n.suite.MatchString(suite) && n.spec.MatchString(spec) {
